@@ -1,0 +1,200 @@
+//! The domain: the inputs that a network will ever see.
+//!
+//! A [`Domain`] is a box, `lo <= x <= hi` for each element `x` of the flattened sample. It can be had from a
+//! constant, from two arrays, from a [VNN-LIB](crate::vnnlib) file, from an [NNet](crate::nnet) file, or from the
+//! range of a data set.
+
+use std::path::Path;
+
+use crate::array::Array;
+use crate::file::{FileError, Problem};
+
+/// A box of inputs: finite bounds with `lo <= hi`, one pair for each element of a sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Domain {
+    lo: Vec<f64>,
+    hi: Vec<f64>,
+}
+
+/// Why bounds do not make a domain.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DomainError {
+    /// As many lower bounds as upper bounds are needed.
+    #[error("{lo} lower bounds but {hi} upper bounds")]
+    Unequal {
+        /// How many lower bounds.
+        lo: usize,
+        /// How many upper bounds.
+        hi: usize,
+    },
+    /// No bounds at all.
+    #[error("a domain without inputs")]
+    Empty,
+    /// NaN or infinity.
+    #[error("input {index} has the bound {bound}; bounds must be finite")]
+    NotFinite {
+        /// Which input.
+        index: usize,
+        /// Its bound.
+        bound: f64,
+    },
+    /// An interval without points.
+    #[error("input {index} has its lower bound {lo} above its upper bound {hi}")]
+    Reversed {
+        /// Which input.
+        index: usize,
+        /// Its lower bound.
+        lo: f64,
+        /// Its upper bound.
+        hi: f64,
+    },
+    /// Another network's domain.
+    #[error("the domain has {domain} inputs, the network has {network}")]
+    WrongLength {
+        /// How many inputs the domain bounds.
+        domain: usize,
+        /// How many inputs the network has.
+        network: usize,
+    },
+    /// A margin that is negative or not finite.
+    #[error("a margin of {0}; it must be finite and not negative")]
+    BadMargin(f64),
+}
+
+impl Domain {
+    /// The box between these bounds.
+    ///
+    /// # Errors
+    /// If there are none, or not equally many, or one is not finite, or a lower one is above its upper one.
+    pub fn new(lo: Vec<f64>, hi: Vec<f64>) -> Result<Self, DomainError> {
+        if lo.len() != hi.len() {
+            return Err(DomainError::Unequal { lo: lo.len(), hi: hi.len() });
+        }
+        if lo.is_empty() {
+            return Err(DomainError::Empty);
+        }
+        for (index, (&lo, &hi)) in lo.iter().zip(&hi).enumerate() {
+            if let Some(&bound) = [lo, hi].iter().find(|bound| !bound.is_finite()) {
+                return Err(DomainError::NotFinite { index, bound });
+            }
+            if lo > hi {
+                return Err(DomainError::Reversed { index, lo, hi });
+            }
+        }
+        Ok(Self { lo, hi })
+    }
+
+    /// The same interval for each of `inputs` inputs.
+    ///
+    /// # Errors
+    /// As for [`Domain::new`].
+    pub fn uniform(inputs: usize, lo: f64, hi: f64) -> Result<Self, DomainError> {
+        Self::new(vec![lo; inputs], vec![hi; inputs])
+    }
+
+    /// The smallest box that holds all samples of a data set whose first axis counts the samples.
+    ///
+    /// # Errors
+    /// If there is no sample, or a number in it is not finite.
+    pub fn of_samples(samples: &Array) -> Result<Self, DomainError> {
+        let rows = samples.shape().first().copied().unwrap_or(0);
+        if rows == 0 || samples.is_empty() {
+            return Err(DomainError::Empty);
+        }
+        let width = samples.len() / rows;
+        let (mut lo, mut hi) = (vec![f64::INFINITY; width], vec![f64::NEG_INFINITY; width]);
+        for (position, value) in samples.iter().enumerate() {
+            let index = position % width;
+            if !value.is_finite() {
+                return Err(DomainError::NotFinite { index, bound: value });
+            }
+            lo[index] = lo[index].min(value);
+            hi[index] = hi[index].max(value);
+        }
+        Self::new(lo, hi)
+    }
+
+    /// Reads the lower and the upper bounds from two array files.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or the bounds do not make a domain.
+    pub fn load(lo: &Path, hi: &Path) -> Result<Self, FileError> {
+        let bounds = |path| Array::load(path).map(|array| array.iter().collect());
+        Self::new(bounds(lo)?, bounds(hi)?).map_err(|error| Problem::from(error).in_file(lo))
+    }
+
+    /// The box grown by `margin` on every side.
+    ///
+    /// # Errors
+    /// If the margin is negative or not finite, or so large that a bound overflows.
+    pub fn widened(self, margin: f64) -> Result<Self, DomainError> {
+        if !(margin >= 0.0 && margin.is_finite()) {
+            return Err(DomainError::BadMargin(margin));
+        }
+        let lo = self.lo.iter().map(|bound| bound - margin).collect();
+        let hi = self.hi.iter().map(|bound| bound + margin).collect();
+        Self::new(lo, hi)
+    }
+
+    /// This domain, if it is one for a network with so many inputs.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn for_inputs(self, inputs: usize) -> Result<Self, DomainError> {
+        if self.len() == inputs {
+            Ok(self)
+        } else {
+            Err(DomainError::WrongLength { domain: self.len(), network: inputs })
+        }
+    }
+
+    /// The lower bounds.
+    pub fn lo(&self) -> &[f64] {
+        &self.lo
+    }
+
+    /// The upper bounds.
+    pub fn hi(&self) -> &[f64] {
+        &self.hi
+    }
+
+    /// How many inputs it bounds; at least one.
+    #[allow(clippy::len_without_is_empty, reason = "a domain is never empty")]
+    pub fn len(&self) -> usize {
+        self.lo.len()
+    }
+
+    /// Whether a flattened sample lies in it.
+    pub fn contains(&self, sample: &[f64]) -> bool {
+        sample.len() == self.len()
+            && sample.iter().zip(self.lo.iter().zip(&self.hi)).all(|(x, (lo, hi))| lo <= x && x <= hi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_boxes_with_points_are_domains() {
+        assert!(matches!(Domain::new(vec![0.0, 1.0], vec![1.0, 0.5]), Err(DomainError::Reversed { index: 1, .. })));
+        assert!(matches!(Domain::uniform(2, f64::NAN, 1.0), Err(DomainError::NotFinite { index: 0, .. })));
+        assert!(matches!(Domain::uniform(2, 0.0, f64::INFINITY), Err(DomainError::NotFinite { .. })));
+        assert!(matches!(Domain::new(vec![0.0], vec![]), Err(DomainError::Unequal { lo: 1, hi: 0 })));
+        assert!(matches!(Domain::uniform(0, 0.0, 1.0), Err(DomainError::Empty)));
+        assert!(Domain::uniform(3, 2.0, 2.0).is_ok(), "a point is a domain");
+    }
+
+    #[test]
+    fn the_range_of_samples_holds_them_all() -> Result<(), Box<dyn std::error::Error>> {
+        let samples = Array::new(vec![2, 2], vec![1.0_f64, 5.0, -1.0, 6.0])?;
+        let domain = Domain::of_samples(&samples)?;
+        assert_eq!((domain.lo(), domain.hi()), (&[-1.0, 5.0][..], &[1.0, 6.0][..]));
+        assert!(domain.contains(&[0.0, 5.5]) && !domain.contains(&[0.0, 7.0]) && !domain.contains(&[0.0]));
+        let wider = domain.widened(0.5)?;
+        assert_eq!((wider.lo(), wider.hi()), (&[-1.5, 4.5][..], &[1.5, 6.5][..]));
+        assert!(wider.clone().widened(-1.0).is_err() && wider.widened(f64::NAN).is_err());
+        Ok(())
+    }
+}

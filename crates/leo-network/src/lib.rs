@@ -1,0 +1,66 @@
+//! Networks, their domain, and the files they come in: the room that the rest of Leo stands on.
+//!
+//! # A network is a function of one sample
+//!
+//! A [`Network`] is a graph of operators ([`op`]) in topological order: dense affine maps, rectifiers, element-wise
+//! arithmetic with constants, changes of layout, and the sum of two branches. Each shape is checked as its node is added,
+//! so a network that exists can be evaluated. Here is `x -> relu(x - 1) - relu(1 - x)`, made by hand:
+//!
+//! ```
+//! use leo_network::op::{Dense, Matrix, Relu};
+//! use leo_network::{Evaluator, Network, Shape, ShapeError, ValueId};
+//!
+//! let mut builder = Network::builder(Shape::new([1])?);
+//! let first = Dense::new(Matrix::new(2, 1, vec![1.0, -1.0])?, Some(vec![-1.0, 1.0]))?;
+//! let g = builder.add("fc1", first, &[ValueId::INPUT])?;
+//! let h = builder.add("relu", Relu, &[g])?;
+//! let y = builder.add("fc2", Dense::new(Matrix::new(1, 2, vec![1.0, -1.0])?, None)?, &[h])?;
+//! let network = builder.finish(vec![y])?;
+//!
+//! let outputs = Evaluator::<f64>::new(&network).run(&[0.0, 1.0, 5.0]);
+//! assert_eq!(outputs, [[-1.0, 0.0, 4.0]]);
+//! # Ok::<(), ShapeError>(())
+//! ```
+//!
+//! It has two units, and computes nothing but `x - 1`. Finding that out, and proving it, is what Leo is for.
+//!
+//! Weights are kept as doubles, which hold every 16, 32 and 64 bit float of a file exactly. An [`Evaluator`] runs a
+//! network on batches in single or double precision, by matrix products.
+//!
+//! # The inputs that matter
+//!
+//! A [`Domain`] is a box with finite bounds, one pair for each element of a sample. It comes from a constant, from two
+//! arrays, from a [VNN-LIB](vnnlib) property, from an [NNet](nnet) file, or from the range of a data set
+//! ([`Array`]).
+//!
+//! # Files
+//!
+//! [`Model::load`] reads [ONNX](onnx) and [NNet](nnet) files. A model is a network, what comes
+//! after it ([`tail`]), and the file around both. Writing an ONNX file back changes only what was
+//! [spliced](onnx::Document::splice). All files are written under another name first and renamed when they are whole.
+//! What is wrong with a file is said on one line: which file, where in it, why ([`FileError`]).
+//!
+//! Sizes are checked before anything is allocated for them; no number in a file is believed until its data are there.
+
+pub mod array;
+mod domain;
+mod evaluate;
+mod file;
+mod model;
+mod network;
+pub mod nnet;
+pub mod onnx;
+pub mod op;
+mod product;
+mod shape;
+pub mod tail;
+pub mod vnnlib;
+
+pub use array::Array;
+pub use domain::{Domain, DomainError};
+pub use evaluate::{Evaluator, Workspace};
+pub use file::{FileError, Problem, write_atomically};
+pub use model::{Format, Model, RunError};
+pub use network::{Builder, Network, Node, ValueId};
+pub use product::{Real, add_product_transposed};
+pub use shape::{MAX_ELEMENTS, MAX_RANK, Shape, ShapeError};

@@ -1,0 +1,309 @@
+//! A model: a network, what comes after it, and the file around both.
+
+use std::path::Path;
+
+use crate::array::{Array, ArrayError, Elements};
+use crate::evaluate::Evaluator;
+use crate::file::{self, FileError, Problem};
+use crate::network::Network;
+use crate::nnet::Nnet;
+use crate::onnx::{Axis, DeclaredAxis, Dims, Document, Export, Float, OnnxError};
+use crate::op::Transpose;
+use crate::product::Real;
+use crate::tail::{Source, Tail};
+
+/// A network as it comes from a file.
+#[derive(Clone, Debug)]
+pub struct Model {
+    format: Format,
+    input: Port,
+    outputs: Vec<Output>,
+    tail: Tail,
+}
+
+/// The file that a model comes from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Format {
+    /// An ONNX file.
+    Onnx(Box<Document>),
+    /// An NNet file.
+    Nnet(Nnet),
+}
+
+/// An input or output as its file declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its axes, the batch included, where the file gives them.
+    pub axes: Option<Vec<DeclaredAxis>>,
+}
+
+#[derive(Clone, Debug)]
+struct Output {
+    port: Port,
+    source: Source,
+    dims: Option<Dims>,
+}
+
+/// Why a model cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Samples of another shape.
+    #[error(
+        "samples of shape {given:?} do not fit the network's input, {wanted:?} for one sample; the first axis counts samples"
+    )]
+    Samples {
+        /// The array's shape.
+        given: Vec<usize>,
+        /// The shape of one sample.
+        wanted: Vec<usize>,
+    },
+    /// An operator of the tail that Leo cannot evaluate.
+    #[error(
+        "output {output:?} is made by {operator}, which Leo keeps but does not evaluate; outputs that it does: {others:?}"
+    )]
+    Tail {
+        /// The output asked for.
+        output: String,
+        /// The operator.
+        operator: String,
+        /// The outputs that can be evaluated.
+        others: Vec<String>,
+    },
+    /// No such output.
+    #[error("there is no output {output:?}; the outputs are {others:?}")]
+    NoSuchOutput {
+        /// The output asked for.
+        output: String,
+        /// The outputs there are.
+        others: Vec<String>,
+    },
+    /// The result has no shape that an array could have.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+}
+
+impl Model {
+    /// Reads a model: ONNX or NNet by its suffix, gzip or not.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not what its suffix says, or holds what Leo does not read.
+    pub fn load(path: &Path) -> Result<Self, FileError> {
+        Self::try_load(path).map_err(|problem| problem.in_file(path))
+    }
+
+    fn try_load(path: &Path) -> Result<Self, Problem> {
+        let suffix = file::suffix(path);
+        if !matches!(suffix.as_str(), "onnx" | "nnet") {
+            // A folder or a missing file says more than an unknown suffix does.
+            file::read(path)?;
+            return Err(Problem::UnknownSuffix { expected: "models are .onnx or .nnet files" });
+        }
+        let bytes = file::read(path)?;
+        if suffix == "nnet" {
+            return Ok(Self::from(Nnet::from_bytes(&bytes)?));
+        }
+        // Every ONNX file begins with a field of ModelProto; text and other formats begin otherwise.
+        let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        let guess = file::looks_like(&bytes);
+        match Document::from_bytes(bytes, folder) {
+            Err(OnnxError::Decode(_) | OnnxError::NoGraph) if guess != file::NO_GUESS => {
+                Err(Problem::WrongContent { expected: "an ONNX file", found: guess })
+            }
+            read => Ok(Self::from(read?)),
+        }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        match &self.format {
+            Format::Onnx(document) => document.network(),
+            Format::Nnet(nnet) => nnet.network(),
+        }
+    }
+
+    /// What comes after it.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The file.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// The input as the file declares it.
+    pub fn input(&self) -> &Port {
+        &self.input
+    }
+
+    /// The outputs as the file declares them.
+    pub fn outputs(&self) -> impl Iterator<Item = &Port> {
+        self.outputs.iter().map(|output| &output.port)
+    }
+
+    /// The type of the numbers that the file computes with. NNet files are text; Leo takes their numbers as doubles.
+    pub fn float(&self) -> Float {
+        match &self.format {
+            Format::Onnx(document) => document.float(),
+            Format::Nnet(_) => Float::F64,
+        }
+    }
+
+    /// The model as a self-contained ONNX file: what was read, or, for an NNet file, its network.
+    ///
+    /// # Errors
+    /// If external data cannot be read any more.
+    pub fn to_onnx(&self) -> Result<Vec<u8>, OnnxError> {
+        match &self.format {
+            Format::Onnx(document) => document.to_bytes(),
+            Format::Nnet(nnet) => {
+                let export = Export {
+                    float: Float::F64,
+                    input: self.input.name.clone(),
+                    outputs: self.outputs.iter().map(|output| output.port.name.clone()).collect(),
+                    metadata: vec![],
+                };
+                Document::from_network(nnet.network(), &export)?.to_bytes()
+            }
+        }
+    }
+
+    /// The outputs that [`run`](Self::run) can compute.
+    pub fn computable_outputs(&self) -> Vec<&str> {
+        let computable = |output: &&Output| self.tail.evaluate::<f32>(output.source, 0, &self.no_samples()).is_ok();
+        self.outputs.iter().filter(computable).map(|output| output.port.name.as_str()).collect()
+    }
+
+    fn no_samples<T>(&self) -> Vec<Vec<T>> {
+        self.network().outputs().iter().map(|_| Vec::new()).collect()
+    }
+
+    /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute.
+    ///
+    /// The first axis of `samples` counts them, and the others are a sample's, give or take axes of extent 1, or
+    /// flattened; an array with the shape of one sample is one sample. Files in double precision are run in double
+    /// precision, all others in single.
+    ///
+    /// # Errors
+    /// If the samples do not fit, or there is no such output, or its tail is beyond Leo.
+    pub fn run(&self, samples: &Array, output: Option<&str>) -> Result<Array, RunError> {
+        match self.float() {
+            Float::F64 => self.run_in::<f64>(samples, output),
+            _ => self.run_in::<f32>(samples, output),
+        }
+    }
+
+    fn run_in<T: Real>(&self, samples: &Array, output: Option<&str>) -> Result<Array, RunError>
+    where
+        Elements: From<Vec<T>>,
+    {
+        let output = self.choose(output)?;
+        let rows = self.count_samples(samples)?;
+        let values = Evaluator::<T>::new(self.network()).run(&samples.to_vec());
+        let elements = self.tail.evaluate(output.source, rows, &values).map_err(|node| RunError::Tail {
+            output: output.port.name.clone(),
+            operator: node.operator().to_owned(),
+            others: self.computable_outputs().into_iter().map(str::to_owned).collect(),
+        })?;
+        self.assemble(rows, output, elements)
+    }
+
+    fn choose(&self, name: Option<&str>) -> Result<&Output, RunError> {
+        let names = || self.outputs.iter().map(|output| output.port.name.clone()).collect();
+        match name {
+            Some(name) => self
+                .outputs
+                .iter()
+                .find(|output| output.port.name == name)
+                .ok_or_else(|| RunError::NoSuchOutput { output: name.to_owned(), others: names() }),
+            None => {
+                let computable = self.computable_outputs();
+                let first = self.outputs.iter().find(|output| computable.contains(&output.port.name.as_str()));
+                // Where none can be computed, asking for the first one says why.
+                Ok(first.unwrap_or(&self.outputs[0]))
+            }
+        }
+    }
+
+    fn count_samples(&self, samples: &Array) -> Result<usize, RunError> {
+        let sample = self.network().input();
+        let proper = |extents: &[usize]| extents.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
+        let wanted = proper(sample.extents());
+        let fits = |extents: &[usize]| {
+            let given = proper(extents);
+            given.iter().product::<usize>() == sample.elements()
+                && (given == wanted || given.len() <= 1 || wanted.len() <= 1)
+        };
+        match samples.shape() {
+            [rows, rest @ ..] if !samples.is_empty() && fits(rest) => Ok(*rows),
+            whole if !samples.is_empty() && fits(whole) => Ok(1),
+            given => Err(RunError::Samples { given: given.to_vec(), wanted: sample.extents().to_vec() }),
+        }
+    }
+
+    /// Gives rows of results the axes that the file gives them.
+    fn assemble(&self, rows: usize, output: &Output, elements: Elements) -> Result<Array, RunError> {
+        let Some(dims) = &output.dims else { return Ok(Array::flat(elements)) };
+        let sample = dims.sample_extents();
+        let with_rows = |sample: &[usize]| [&[rows], sample].concat();
+        let shape = match (dims.batch_axis(), dims.axes().first()) {
+            (Some(_), _) => with_rows(&sample),
+            (None, Some(Axis::Fixed(1))) => with_rows(&sample[1..]),
+            (None, _) if rows == 1 => sample,
+            (None, _) => with_rows(&sample),
+        };
+        let array = Array::new(shape, elements)?;
+        match dims.batch_axis() {
+            None | Some(0) => Ok(array),
+            Some(axis) => {
+                let mut order: Vec<usize> = (1..array.shape().len()).collect();
+                order.insert(axis, 0);
+                Ok(array.transposed(&Transpose::new(order).expect("every axis is named once")))
+            }
+        }
+    }
+}
+
+impl From<Document> for Model {
+    fn from(document: Document) -> Self {
+        let port = |(name, axes): (&str, Option<Vec<DeclaredAxis>>)| Port { name: name.to_owned(), axes };
+        let outputs = document
+            .declared_outputs()
+            .zip(document.outputs())
+            .map(|(declared, (source, dims))| Output { port: port(declared), source: *source, dims: dims.clone() })
+            .collect();
+        Self {
+            input: port(document.declared_input()),
+            outputs,
+            tail: document.tail().clone(),
+            format: Format::Onnx(Box::new(document)),
+        }
+    }
+}
+
+impl From<Nnet> for Model {
+    fn from(nnet: Nnet) -> Self {
+        let batched = |extents: &[usize]| {
+            let mut axes = vec![Axis::Batch(None)];
+            axes.extend_from_slice(Dims::fixed(extents).axes());
+            Dims::new(axes)
+        };
+        let port = |name: &str, extents: &[usize]| {
+            let sample = extents.iter().map(|&extent| DeclaredAxis::Fixed(extent));
+            let axes = std::iter::once(DeclaredAxis::Named("N".to_owned())).chain(sample).collect();
+            Port { name: name.to_owned(), axes: Some(axes) }
+        };
+        let network = nnet.network();
+        let (input, output) = (network.input(), network.shape(network.outputs()[0]));
+        let outputs = vec![Output {
+            port: port("output", output.extents()),
+            source: Source::Network(0),
+            dims: Some(batched(output.extents())),
+        }];
+        Self { input: port("input", input.extents()), outputs, tail: Tail::default(), format: Format::Nnet(nnet) }
+    }
+}

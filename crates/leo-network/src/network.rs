@@ -1,0 +1,201 @@
+//! The network: operators in topological order, shape-checked as they are added.
+//!
+//! A [`Network`] is a function of one sample. Its values are numbered: the input is [`ValueId::INPUT`], and every node
+//! makes one more. A node may read only values that exist already, so that a network has no cycles and its
+//! nodes stand in an order in which they can be evaluated, both by construction.
+
+use crate::op::{Op, Operator};
+use crate::shape::{Shape, ShapeError};
+
+/// One value of a network: its input, or what one of its nodes computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(usize);
+
+impl ValueId {
+    /// The network's input.
+    pub const INPUT: Self = Self(0);
+
+    /// The position of this value among all values: 0 for the input, `i + 1` for what node `i` computes.
+    pub fn index(self) -> usize {
+        self.0
+    }
+
+    /// Which node computes this value; `None` for the input.
+    pub fn node(self) -> Option<usize> {
+        self.0.checked_sub(1)
+    }
+}
+
+/// One operator, what it reads, and the shape of what it computes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    name: String,
+    op: Op,
+    operands: Vec<ValueId>,
+    shape: Shape,
+}
+
+impl Node {
+    /// What the file calls it; possibly empty, not necessarily unique.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The operator.
+    pub fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// What it reads, in the operator's order.
+    pub fn operands(&self) -> &[ValueId] {
+        &self.operands
+    }
+
+    /// The shape of what it computes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+}
+
+/// A feed-forward network of affine maps and rectifiers, as a function of one sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    input: Shape,
+    nodes: Vec<Node>,
+    outputs: Vec<ValueId>,
+}
+
+impl Network {
+    /// Starts a network whose samples have this shape.
+    pub fn builder(input: Shape) -> Builder {
+        Builder { input, nodes: Vec::new() }
+    }
+
+    /// The shape of a sample.
+    pub fn input(&self) -> &Shape {
+        &self.input
+    }
+
+    /// The nodes, each after those whose values it reads.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The values that leave the network, at least one.
+    pub fn outputs(&self) -> &[ValueId] {
+        &self.outputs
+    }
+
+    /// The shape of a value.
+    pub fn shape(&self, value: ValueId) -> &Shape {
+        shape_of(&self.input, &self.nodes, value)
+    }
+
+    /// All values: the input, then what each node computes.
+    pub fn values(&self) -> impl Iterator<Item = ValueId> + use<> {
+        (0..=self.nodes.len()).map(ValueId)
+    }
+
+    /// The value that node `index` computes.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn result_of(&self, index: usize) -> ValueId {
+        assert!(index < self.nodes.len(), "node {index} of {}", self.nodes.len());
+        ValueId(index + 1)
+    }
+
+    /// The layers of rectifiers, in the order of the data: for each, the index of its node. Each element of a layer
+    /// is one unit.
+    pub fn relu_layers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().enumerate().filter(|(_, node)| matches!(node.op, Op::Relu(_))).map(|(index, _)| index)
+    }
+
+    /// How many numbers the network has learnt.
+    pub fn parameters(&self) -> usize {
+        self.nodes.iter().map(|node| node.op.parameters()).sum()
+    }
+}
+
+fn shape_of<'a>(input: &'a Shape, nodes: &'a [Node], value: ValueId) -> &'a Shape {
+    value.node().map_or(input, |index| &nodes[index].shape)
+}
+
+/// A network in the making.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    input: Shape,
+    nodes: Vec<Node>,
+}
+
+impl Builder {
+    /// Adds a node and returns the value it computes.
+    ///
+    /// # Errors
+    /// If the operator does not take these operands.
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        op: impl Into<Op>,
+        operands: &[ValueId],
+    ) -> Result<ValueId, ShapeError> {
+        let op = op.into();
+        if operands.len() != op.arity() {
+            return Err(ShapeError::mismatch(format!(
+                "{} reads {} values, not {}",
+                op.name(),
+                op.arity(),
+                operands.len()
+            )));
+        }
+        if let Some(unknown) = operands.iter().find(|value| value.index() > self.nodes.len()) {
+            return Err(ShapeError::mismatch(format!("reads value {}, which no node has made yet", unknown.index())));
+        }
+        let shapes: Vec<&Shape> = operands.iter().map(|&value| self.shape(value)).collect();
+        let shape = op.output_shape(&shapes)?;
+        self.nodes.push(Node { name: name.into(), op, operands: operands.to_vec(), shape });
+        Ok(ValueId(self.nodes.len()))
+    }
+
+    /// The shape of a value made so far.
+    ///
+    /// # Panics
+    /// If there is no such value.
+    pub fn shape(&self, value: ValueId) -> &Shape {
+        shape_of(&self.input, &self.nodes, value)
+    }
+
+    /// The finished network, with these values leaving it.
+    ///
+    /// # Errors
+    /// If there is no output, or one that no node has made.
+    pub fn finish(self, outputs: Vec<ValueId>) -> Result<Network, ShapeError> {
+        if outputs.is_empty() {
+            return Err(ShapeError::mismatch("a network needs an output"));
+        }
+        if outputs.iter().any(|value| value.index() > self.nodes.len()) {
+            return Err(ShapeError::mismatch("an output that no node has made"));
+        }
+        Ok(Network { input: self.input, nodes: self.nodes, outputs })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Dense, Matrix, Relu, Sum};
+
+    #[test]
+    fn shapes_are_checked_as_nodes_are_added() -> Result<(), ShapeError> {
+        let mut builder = Network::builder(Shape::new([3])?);
+        let narrow = Dense::new(Matrix::new(1, 2, vec![1.0, 2.0])?, None)?;
+        assert!(matches!(builder.add("fc", narrow, &[ValueId::INPUT]), Err(ShapeError::Mismatch(_))));
+        assert!(builder.add("sum", Sum, &[ValueId::INPUT]).is_err(), "a sum reads two values");
+        assert!(builder.add("relu", Relu, &[ValueId(7)]).is_err(), "no node made value 7");
+        let relu = builder.add("relu", Relu, &[ValueId::INPUT])?;
+        let network = builder.finish(vec![relu])?;
+        assert_eq!(network.shape(relu).extents(), [3]);
+        assert_eq!(network.relu_layers().collect::<Vec<_>>(), [0]);
+        Ok(())
+    }
+}

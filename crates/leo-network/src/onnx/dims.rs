@@ -1,0 +1,234 @@
+//! The axes of an ONNX tensor, with the batch told apart from the sample.
+//!
+//! ONNX tensors carry their batch as an axis like any other; Leo's networks are functions of one sample. While a
+//! graph is read, every value's axes are followed through it, the batch axis wherever it goes, so that what is left
+//! without it is the sample's shape. An operator that would mix samples is found out here.
+
+use super::Reason;
+use crate::shape::{Shape, ShapeError};
+
+/// One axis of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Axis {
+    /// The samples of a batch: how many, if the file fixes it.
+    Batch(Option<usize>),
+    /// An axis within one sample.
+    Fixed(usize),
+}
+
+/// The axes of a tensor, at most one of them the batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dims(Vec<Axis>);
+
+impl Dims {
+    pub(crate) fn new(axes: Vec<Axis>) -> Self {
+        debug_assert!(axes.iter().filter(|axis| matches!(axis, Axis::Batch(_))).count() <= 1);
+        Self(axes)
+    }
+
+    pub(crate) fn fixed(extents: &[usize]) -> Self {
+        Self(extents.iter().map(|&extent| Axis::Fixed(extent)).collect())
+    }
+
+    pub(crate) fn axes(&self) -> &[Axis] {
+        &self.0
+    }
+
+    pub(super) fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where the batch is.
+    pub(crate) fn batch_axis(&self) -> Option<usize> {
+        self.0.iter().position(|axis| matches!(axis, Axis::Batch(_)))
+    }
+
+    /// The extents without the batch.
+    pub(crate) fn sample_extents(&self) -> Vec<usize> {
+        extents(&self.0)
+    }
+
+    /// The sample's shape.
+    pub(super) fn sample(&self) -> Result<Shape, ShapeError> {
+        Shape::new(self.sample_extents())
+    }
+
+    /// The position within the sample of axis `axis`, which is not the batch.
+    pub(super) fn sample_axis(&self, axis: usize) -> usize {
+        match self.batch_axis() {
+            Some(batch) if batch < axis => axis - 1,
+            _ => axis,
+        }
+    }
+
+    /// An axis as ONNX counts it, from the end where it is negative.
+    pub(super) fn axis(&self, axis: i64) -> Result<usize, Reason> {
+        resolve_axis(axis, self.rank())
+    }
+
+    /// The same axes with `axis` replaced.
+    pub(super) fn with(&self, axis: usize, extent: usize) -> Self {
+        let mut axes = self.0.clone();
+        axes[axis] = Axis::Fixed(extent);
+        Self(axes)
+    }
+
+    /// The same axes without axis `axis`.
+    pub(super) fn without(&self, axis: usize) -> Self {
+        let mut axes = self.0.clone();
+        axes.remove(axis);
+        Self(axes)
+    }
+
+    /// The same axes with axes of extent 1 in front, up to `rank` of them in all.
+    pub(super) fn padded(&self, rank: usize) -> Self {
+        let mut axes = vec![Axis::Fixed(1); rank.saturating_sub(self.rank())];
+        axes.extend_from_slice(&self.0);
+        Self(axes)
+    }
+
+    /// The axes in another order.
+    pub(super) fn permuted(&self, order: &[usize]) -> Self {
+        Self(order.iter().map(|&axis| self.0[axis]).collect())
+    }
+
+    /// ONNX's Flatten: all axes before `axis` as one, all others as another.
+    pub(super) fn flattened(&self, axis: usize) -> Result<Self, Reason> {
+        let (outer, inner) = self.0.split_at(axis);
+        Ok(Self(vec![joined(outer)?, joined(inner)?]))
+    }
+
+    /// ONNX's Reshape: `target` may say 0 for "as before" (unless `zero_is_zero`) and -1 for "what is left".
+    ///
+    /// Elements keep their row-major order. So the batch must come out as one axis, with as many elements of the
+    /// sample before it as there were.
+    pub(super) fn reshaped(&self, target: &[i64], zero_is_zero: bool) -> Result<Self, Reason> {
+        let wrong = || Reason::from(ShapeError::mismatch(format!("cannot give {} the shape {target:?}", self)));
+        let mut axes = Vec::new();
+        let mut open = None;
+        for (position, &entry) in target.iter().enumerate() {
+            axes.push(match entry {
+                0 if zero_is_zero => return Err(wrong()),
+                0 => *self.0.get(position).ok_or_else(wrong)?,
+                -1 if open.is_none() => {
+                    open = Some(position);
+                    Axis::Fixed(1)
+                }
+                _ => Axis::Fixed(usize::try_from(entry).map_err(|_| wrong())?),
+            });
+        }
+        let samples_before: usize = self.batch_axis().map_or(1, |batch| extents(&self.0[..batch]).iter().product());
+        let elements = product(&self.sample_extents()).ok_or_else(wrong)?;
+        let keeps_order = |axes: &[Axis], batch: usize| product(&extents(&axes[..batch])) == Some(samples_before);
+        let batch = self.batch_axis().map(|axis| self.0[axis]);
+
+        let copied = axes.iter().position(|axis| matches!(axis, Axis::Batch(_)));
+        if let (Some(batch), None) = (batch, copied) {
+            // The batch is not copied by a 0: it is the open entry, or a number that equals it.
+            let Axis::Batch(samples) = batch else { return Err(wrong()) };
+            let Some(samples) = samples else {
+                let position =
+                    open.filter(|&position| product(&extents(&axes)) == Some(elements) && keeps_order(&axes, position));
+                axes[position.ok_or(Reason::MixesBatch)?] = batch;
+                return Ok(Self(axes));
+            };
+            let total = elements.checked_mul(samples).ok_or_else(wrong)?;
+            fill(&mut axes, open, total).ok_or_else(wrong)?;
+            let position = (0..axes.len()).find(|&at| axes[at] == Axis::Fixed(samples) && keeps_order(&axes, at));
+            axes[position.ok_or(Reason::MixesBatch)?] = batch;
+            return Ok(Self(axes));
+        }
+        fill(&mut axes, open, elements).ok_or_else(wrong)?;
+        match copied {
+            Some(position) if !keeps_order(&axes, position) => Err(Reason::MixesBatch),
+            _ => Ok(Self(axes)),
+        }
+    }
+}
+
+impl std::fmt::Display for Dims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let axes = self.0.iter().map(|axis| match axis {
+            Axis::Batch(None) => "N".to_owned(),
+            Axis::Batch(Some(samples)) => format!("N={samples}"),
+            Axis::Fixed(extent) => extent.to_string(),
+        });
+        write!(f, "[{}]", axes.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// An axis as ONNX counts it, from the end where it is negative.
+pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+    let rank = rank as i64;
+    let counted = if axis < 0 { axis.checked_add(rank) } else { Some(axis) };
+    match counted {
+        Some(counted) if (0..rank).contains(&counted) => Ok(counted as usize),
+        _ => Err(ShapeError::mismatch(format!("axis {axis} of a tensor with {rank} axes")).into()),
+    }
+}
+
+fn extents(axes: &[Axis]) -> Vec<usize> {
+    let fixed = axes.iter().filter_map(|axis| match axis {
+        Axis::Fixed(extent) => Some(*extent),
+        Axis::Batch(_) => None,
+    });
+    fixed.collect()
+}
+
+fn product(extents: &[usize]) -> Option<usize> {
+    extents.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent))
+}
+
+/// Gives the open entry what is left, and checks that everything adds up to `elements`.
+fn fill(axes: &mut [Axis], open: Option<usize>, elements: usize) -> Option<()> {
+    let known = product(&extents(axes)).filter(|&known| known > 0)?;
+    if let Some(position) = open {
+        axes[position] = Axis::Fixed(elements / known);
+    }
+    (product(&extents(axes))? == elements).then_some(())
+}
+
+/// Several axes as one.
+fn joined(axes: &[Axis]) -> Result<Axis, Reason> {
+    let extent = product(&extents(axes)).ok_or_else(|| ShapeError::TooLarge { extents: extents(axes) })?;
+    match axes.iter().find(|axis| matches!(axis, Axis::Batch(_))) {
+        None => Ok(Axis::Fixed(extent)),
+        Some(&batch) if extent == 1 => Ok(batch),
+        Some(_) => Err(Reason::MixesBatch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Axis::{Batch, Fixed};
+    use super::*;
+
+    fn reshape(from: &[Axis], target: &[i64]) -> Option<Vec<Axis>> {
+        Dims::new(from.to_vec()).reshaped(target, false).ok().map(|dims| dims.0)
+    }
+
+    #[test]
+    fn reshapes_follow_the_batch() {
+        let image = [Batch(None), Fixed(1), Fixed(2), Fixed(3)];
+        assert_eq!(reshape(&image, &[-1, 6]), Some(vec![Batch(None), Fixed(6)]));
+        assert_eq!(reshape(&image, &[0, -1]), Some(vec![Batch(None), Fixed(6)]));
+        assert_eq!(reshape(&image, &[1, -1, 6]), Some(vec![Fixed(1), Batch(None), Fixed(6)]));
+        assert_eq!(reshape(&image, &[1, -1]), None, "samples would be joined");
+        assert_eq!(reshape(&image, &[6, -1]), None, "samples would be interleaved");
+        assert_eq!(reshape(&image, &[0, 7]), None);
+        let eight = [Batch(Some(8)), Fixed(8)];
+        assert_eq!(reshape(&eight, &[8, 2, 4]), Some(vec![Batch(Some(8)), Fixed(2), Fixed(4)]));
+        assert_eq!(reshape(&eight, &[8, -1]), Some(vec![Batch(Some(8)), Fixed(8)]));
+        assert_eq!(reshape(&eight, &[64]), None);
+        assert_eq!(reshape(&[Fixed(2), Fixed(6)], &[-1, 4]), Some(vec![Fixed(3), Fixed(4)]));
+        assert_eq!(reshape(&[Fixed(2), Fixed(6)], &[-1, 5]), None);
+        assert_eq!(reshape(&[Fixed(2)], &[-1, -1]), None);
+    }
+
+    #[test]
+    fn flattening_keeps_samples_apart() {
+        let image = Dims::new(vec![Batch(None), Fixed(2), Fixed(3)]);
+        assert_eq!(image.flattened(1).ok().map(|dims| dims.0), Some(vec![Batch(None), Fixed(6)]));
+        assert!(image.flattened(0).is_err() && image.flattened(2).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! From a network to ONNX nodes.
+
+use std::collections::HashSet;
+
+use super::OnnxError;
+use super::dims::{Axis, Dims};
+use super::proto::Dimension;
+use super::proto::{
+    AttributeProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
+};
+use super::tensor::{Float, encode_floats, encode_ints};
+use super::{Document, NEWEST_OPSET};
+use crate::network::{Network, Node, ValueId};
+use crate::op::{Arithmetic, Dense, Op};
+use crate::shape::Shape;
+
+/// ONNX's numbers for the kinds of attributes used here.
+const ATTRIBUTE_INT: i32 = 2;
+const ATTRIBUTE_INTS: i32 = 7;
+
+/// The operator set of files made from scratch: old enough for every runtime in use, new enough to be plain.
+const EMITTED_OPSET: i64 = 13;
+const EMITTED_IR_VERSION: i64 = 8;
+const _: () = assert!(EMITTED_OPSET <= NEWEST_OPSET);
+
+/// Nodes and constants in the making.
+pub(super) struct Emitter<'n> {
+    network: &'n Network,
+    float: Float,
+    opset: i64,
+    /// Whether values have a batch in front of the sample's axes.
+    batched: bool,
+    taken: HashSet<String>,
+    pub(super) nodes: Vec<NodeProto>,
+    pub(super) constants: Vec<TensorProto>,
+}
+
+impl<'n> Emitter<'n> {
+    /// An emitter for the nodes of `network`, that avoids the names in `taken`.
+    pub(super) fn new(network: &'n Network, float: Float, opset: i64, batched: bool, taken: HashSet<String>) -> Self {
+        Self { network, float, opset, batched, taken, nodes: Vec::new(), constants: Vec::new() }
+    }
+
+    /// Emits the whole network, from the value called `input` to values called `outputs`.
+    pub(super) fn emit(&mut self, input: &str, outputs: &[String]) {
+        let mut names: Vec<String> = vec![input.to_owned()];
+        for (index, node) in self.network.nodes().iter().enumerate() {
+            let value = self.network.result_of(index);
+            let output = self.network.outputs().iter().position(|&output| output == value);
+            let name = match output {
+                Some(position) => outputs[position].clone(),
+                None => self.fresh(if node.name().is_empty() { "value" } else { node.name() }),
+            };
+            let operands = node.operands().iter().map(|operand| names[operand.index()].clone()).collect();
+            self.node(node, operands, &name);
+            names.push(name);
+        }
+        // An output that is the input, or that leaves twice, needs a node to carry its name.
+        for (value, output) in self.network.outputs().iter().zip(outputs) {
+            if names[value.index()] != *output {
+                self.push("Identity", "", vec![names[value.index()].clone()], output, vec![]);
+            }
+        }
+    }
+
+    /// A name that nothing has yet.
+    fn fresh(&mut self, stem: &str) -> String {
+        let mut name = stem.to_owned();
+        let mut count = 1;
+        while !self.taken.insert(name.clone()) {
+            count += 1;
+            name = format!("{stem}_{count}");
+        }
+        name
+    }
+
+    fn push(&mut self, operator: &str, name: &str, input: Vec<String>, output: &str, attribute: Vec<AttributeProto>) {
+        self.nodes.push(NodeProto {
+            op_type: Some(operator.to_owned()),
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            input,
+            output: vec![output.to_owned()],
+            attribute,
+            ..NodeProto::default()
+        });
+    }
+
+    fn constant(&mut self, stem: &str, dims: &[usize], values: &[f64]) -> String {
+        let name = self.fresh(stem);
+        self.constants.push(encode_floats(&name, self.float, dims, values));
+        name
+    }
+
+    /// How many axes a value has in ONNX.
+    fn rank(&self, value: ValueId) -> usize {
+        self.network.shape(value).rank() + usize::from(self.batched)
+    }
+
+    fn node(&mut self, node: &Node, mut operands: Vec<String>, output: &str) {
+        let name = node.name().to_owned();
+        match node.op() {
+            Op::Dense(dense) => self.dense(dense, node.operands()[0], &name, operands, output),
+            Op::Relu(_) => self.push("Relu", &name, operands, output, vec![]),
+            Op::Sum(_) => self.push("Add", &name, operands, output, vec![]),
+            Op::Elementwise(elementwise) => {
+                let operator = match elementwise.arithmetic() {
+                    Arithmetic::Add => "Add",
+                    Arithmetic::Multiply => "Mul",
+                    Arithmetic::Divide => "Div",
+                };
+                let constant = elementwise.constant();
+                operands.push(self.constant("constant", constant.shape().extents(), constant.values()));
+                self.push(operator, &name, operands, output, vec![]);
+            }
+            Op::Reshape(reshape) => {
+                operands.push(self.shape_constant(reshape.target()));
+                self.push("Reshape", &name, operands, output, vec![]);
+            }
+            Op::Transpose(transpose) => {
+                let within = transpose.order().iter().map(|&axis| axis as i64);
+                let order = if self.batched {
+                    std::iter::once(0).chain(within.map(|axis| axis + 1)).collect()
+                } else {
+                    within.collect()
+                };
+                self.push("Transpose", &name, operands, output, vec![ints("perm", order)]);
+            }
+        }
+    }
+
+    fn shape_constant(&mut self, target: &Shape) -> String {
+        let mut entries: Vec<i64> = target.extents().iter().map(|&extent| extent as i64).collect();
+        if self.batched {
+            // 0 copies the batch.
+            entries.insert(0, 0);
+        }
+        let name = self.fresh("shape");
+        self.constants.push(encode_ints(&name, &entries));
+        name
+    }
+
+    fn dense(&mut self, dense: &Dense, operand: ValueId, name: &str, mut operands: Vec<String>, output: &str) {
+        let weight = dense.weight();
+        let stem = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{name}.{what}") };
+        if self.rank(operand) == 2 && (dense.bias().is_some() || self.opset >= 11) {
+            operands.push(self.constant(&stem("weight"), &[weight.rows(), weight.columns()], weight.values()));
+            if let Some(bias) = dense.bias() {
+                operands.push(self.constant(&stem("bias"), &[bias.len()], bias));
+            }
+            self.push("Gemm", name, operands, output, vec![int("transB", 1)]);
+            return;
+        }
+        let turned = weight.transposed();
+        operands.push(self.constant(&stem("weight"), &[turned.rows(), turned.columns()], turned.values()));
+        match dense.bias() {
+            None => self.push("MatMul", name, operands, output, vec![]),
+            Some(bias) => {
+                let product = self.fresh(&stem("product"));
+                self.push("MatMul", name, operands, &product, vec![]);
+                let bias = self.constant(&stem("bias"), &[bias.len()], bias);
+                self.push("Add", &stem("add"), vec![product, bias], output, vec![]);
+            }
+        }
+    }
+
+    /// Adds a cast to the emitter's type and returns what it makes.
+    pub(super) fn cast(&mut self, input: &str) -> String {
+        let output = self.fresh(&format!("{input}_cast"));
+        self.push("Cast", "", vec![input.to_owned()], &output, vec![int("to", i64::from(self.float.code()))]);
+        output
+    }
+}
+
+fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(ATTRIBUTE_INT),
+        i: Some(value),
+        ..AttributeProto::default()
+    }
+}
+
+fn ints(name: &str, values: Vec<i64>) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(ATTRIBUTE_INTS),
+        ints: values,
+        ..AttributeProto::default()
+    }
+}
+
+/// How a network made in Leo, or read from another format, is to appear as an ONNX file.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The type of its weights, input and outputs.
+    pub float: Float,
+    /// The input's name.
+    pub input: String,
+    /// The outputs' names, one for each of the network's.
+    pub outputs: Vec<String>,
+    /// Keys and values to store in the file's metadata.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl Document {
+    /// A new file with this network, for batches of any size. Weights are rounded to the type asked for.
+    ///
+    /// # Errors
+    /// If the names do not fit the network.
+    pub fn from_network(network: &Network, export: &Export) -> Result<Self, OnnxError> {
+        let distinct: HashSet<&String> = export.outputs.iter().chain([&export.input]).collect();
+        if export.outputs.len() != network.outputs().len() || distinct.len() != export.outputs.len() + 1 {
+            return Err(OnnxError::Splice("input and outputs need one name each, all different".to_owned()));
+        }
+        let taken = distinct.into_iter().cloned().collect();
+        let mut emitter = Emitter::new(network, export.float, EMITTED_OPSET, true, taken);
+        emitter.emit(&export.input, &export.outputs);
+        let declare = |name: &String, shape: &Shape| value_info(name, export.float, shape);
+        let outputs = export.outputs.iter().zip(network.outputs());
+        let graph = GraphProto {
+            name: Some("network".to_owned()),
+            node: emitter.nodes,
+            initializer: emitter.constants,
+            input: vec![declare(&export.input, network.input())],
+            output: outputs.map(|(name, &value)| declare(name, network.shape(value))).collect(),
+            ..GraphProto::default()
+        };
+        let metadata = export
+            .metadata
+            .iter()
+            .map(|(key, value)| StringStringEntryProto { key: Some(key.clone()), value: Some(value.clone()) });
+        let model = ModelProto {
+            ir_version: Some(EMITTED_IR_VERSION),
+            producer_name: Some("leo".to_owned()),
+            producer_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(EMITTED_OPSET) }],
+            graph: Some(graph),
+            metadata_props: metadata.collect(),
+            ..ModelProto::default()
+        };
+        Self::from_model(model, None)
+    }
+}
+
+fn value_info(name: &str, float: Float, sample: &Shape) -> ValueInfoProto {
+    let mut axes = vec![Axis::Batch(None)];
+    axes.extend_from_slice(Dims::fixed(sample.extents()).axes());
+    let dim = axes.iter().map(|axis| Dimension {
+        value: Some(match axis {
+            Axis::Batch(_) => DimensionValue::Param("N".to_owned()),
+            Axis::Fixed(extent) => DimensionValue::Value(*extent as i64),
+        }),
+        ..Dimension::default()
+    });
+    let tensor = TensorType { elem_type: Some(float.code()), shape: Some(TensorShapeProto { dim: dim.collect() }) };
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)), ..TypeProto::default() }),
+        ..ValueInfoProto::default()
+    }
+}

@@ -1,0 +1,113 @@
+//! The graph of an ONNX file: who makes what, and an order to evaluate in.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::OnnxError;
+use super::proto::{GraphProto, NodeProto, ValueInfoProto};
+
+/// What a node is called in messages: its name, or what it makes if it has none.
+pub(super) fn label(node: &NodeProto) -> String {
+    match (node.name(), node.output.first()) {
+        ("", Some(output)) => format!("the node that makes {output:?}"),
+        (name, _) => format!("node {name:?}"),
+    }
+}
+
+/// The nodes that the outputs depend on, each after those it depends on, otherwise in the file's order.
+pub(super) fn live_order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
+    let producers = producers(graph)?;
+    let given = given_names(graph);
+    let mut live = HashSet::new();
+    let mut wanted = Vec::new();
+    for output in &graph.output {
+        match producers.get(output.name()) {
+            Some(&node) => wanted.push(node),
+            None if given.contains(output.name()) => {}
+            None => return Err(OnnxError::MissingOutput { output: output.name().to_owned() }),
+        }
+    }
+    while let Some(index) = wanted.pop() {
+        if !live.insert(index) {
+            continue;
+        }
+        for input in graph.node[index].input.iter().filter(|input| !input.is_empty()) {
+            match producers.get(input.as_str()) {
+                Some(&node) => wanted.push(node),
+                None if given.contains(input.as_str()) => {}
+                None => {
+                    let node = label(&graph.node[index]);
+                    return Err(OnnxError::MissingInput { node, input: input.clone() });
+                }
+            }
+        }
+    }
+    sorted(graph, &live.into_iter().collect(), &producers)
+        .map_err(|stuck| OnnxError::Cycle { node: label(&graph.node[stuck]) })
+}
+
+/// These nodes, each after those it depends on, otherwise in the file's order; or a node on a cycle.
+fn sorted(graph: &GraphProto, nodes: &BTreeSet<usize>, producers: &HashMap<&str, usize>) -> Result<Vec<usize>, usize> {
+    let mut waiting_for: HashMap<usize, usize> = HashMap::new();
+    let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
+    for &index in nodes {
+        let sources = graph.node[index].input.iter().filter_map(|input| producers.get(input.as_str()));
+        let sources: BTreeSet<usize> = sources.copied().filter(|source| nodes.contains(source)).collect();
+        waiting_for.insert(index, sources.len());
+        for source in sources {
+            readers.entry(source).or_default().push(index);
+        }
+    }
+    let mut ready: BTreeSet<usize> = nodes.iter().copied().filter(|index| waiting_for[index] == 0).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(index) = ready.pop_first() {
+        order.push(index);
+        for reader in readers.remove(&index).unwrap_or_default() {
+            if let Some(count) = waiting_for.get_mut(&reader) {
+                *count -= 1;
+                if *count == 0 {
+                    ready.insert(reader);
+                }
+            }
+        }
+    }
+    let stuck = nodes.iter().copied().find(|index| waiting_for[index] > 0);
+    stuck.map_or(Ok(order), Err)
+}
+
+/// Puts all nodes of a graph into an order in which they can be evaluated. Nodes on a cycle, which no output can
+/// depend on, come last.
+pub(super) fn sort(graph: &mut GraphProto) {
+    let all: BTreeSet<usize> = (0..graph.node.len()).collect();
+    let Ok(producers) = producers(graph) else { return };
+    if let Ok(order) = sorted(graph, &all, &producers) {
+        graph.node = order.into_iter().map(|index| graph.node[index].clone()).collect();
+    }
+}
+
+/// Which node makes each value.
+fn producers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
+    let given = given_names(graph);
+    let mut producers = HashMap::new();
+    for (index, node) in graph.node.iter().enumerate() {
+        for output in node.output.iter().filter(|output| !output.is_empty()) {
+            if given.contains(output.as_str()) || producers.insert(output.as_str(), index).is_some() {
+                return Err(OnnxError::MadeTwice { value: output.clone() });
+            }
+        }
+    }
+    Ok(producers)
+}
+
+/// The names that no node needs to make: constants and inputs.
+fn given_names(graph: &GraphProto) -> HashSet<&str> {
+    let constants = graph.initializer.iter().map(|tensor| tensor.name());
+    let sparse =
+        graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()).map(|values| values.name());
+    constants.chain(sparse).chain(graph.input.iter().map(|input| input.name())).collect()
+}
+
+/// The inputs that are not constants with a default, as files before IR version 4 list these too.
+pub(super) fn true_inputs(graph: &GraphProto) -> Vec<&ValueInfoProto> {
+    let constants: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name()).collect();
+    graph.input.iter().filter(|input| !constants.contains(input.name())).collect()
+}

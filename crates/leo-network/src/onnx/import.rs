@@ -1,0 +1,372 @@
+//! From an ONNX graph to a network.
+//!
+//! Every node that an output depends on is lowered by the function that [`lower`](super::lower) has for its operator.
+//! Constants are folded on the way. What Leo has no function for may stand after the last affine map: it becomes
+//! part of the [`Tail`]. Anywhere else it is refused by name.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::dims::{Axis, Dims};
+use super::graph::{label, live_order, true_inputs};
+use super::lower::{self, Call};
+use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
+use super::tensor::{Float, Tensor};
+use super::{OnnxError, Reason};
+use crate::network::{Builder, Network, ValueId};
+use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
+use crate::shape::{Shape, ShapeError};
+use crate::tail::{Function, Source, Tail, TailNode};
+
+/// A value that the network computes, and how ONNX sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Computed {
+    pub(super) id: ValueId,
+    pub(super) dims: Dims,
+    pub(super) float: Float,
+}
+
+/// What a name in the graph stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// A constant.
+    Constant(Rc<Tensor>),
+    /// A value of the network.
+    Computed(Computed),
+    /// A value of the tail, and its axes where they are known.
+    Tail { index: usize, dims: Option<Dims> },
+    /// Made from constants alone, by an operator that Leo has no function for.
+    Unfolded { operator: String },
+}
+
+/// A graph, read.
+pub(super) struct Imported {
+    pub(super) network: Network,
+    pub(super) tail: Tail,
+    pub(super) input: Computed,
+    /// For each output of the file: where it comes from, and its axes where they are known.
+    pub(super) outputs: Vec<(Source, Option<Dims>)>,
+    /// For each value of the network that has a name: its first one, and how ONNX sees it.
+    pub(super) names: HashMap<ValueId, (String, Computed)>,
+}
+
+/// Reads a graph. A batch of fixed size that the graph does not keep apart is part of the sample.
+pub(super) fn import(graph: &GraphProto, opset: i64, folder: Option<&Path>) -> Result<Imported, OnnxError> {
+    let [input] = true_inputs(graph)[..] else {
+        let names = true_inputs(graph).iter().map(|input| input.name().to_owned()).collect();
+        return Err(OnnxError::Inputs { names });
+    };
+    let (declared, float) = declared_input(input)?;
+    let attempt = Importer::run(graph, opset, folder, input, Dims::new(declared.clone()), float);
+    match (attempt, declared.first()) {
+        (Err(OnnxError::Node { reason: Reason::MixesBatch, .. }), Some(&Axis::Batch(Some(samples)))) => {
+            let mut whole = declared;
+            whole[0] = Axis::Fixed(samples);
+            Importer::run(graph, opset, folder, input, Dims::new(whole), float)
+        }
+        (attempt, _) => attempt,
+    }
+}
+
+/// The axes of the input and its type, as the file declares them.
+fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxError> {
+    let wrong = |reason: &str| OnnxError::Input { name: input.name().to_owned(), reason: reason.to_owned() };
+    let Some(TypeValue::Tensor(tensor)) = input.r#type.as_ref().and_then(|of| of.value.as_ref()) else {
+        return Err(wrong("is not a tensor"));
+    };
+    let float = Float::from_code(tensor.elem_type()).ok_or_else(|| {
+        wrong(&format!("has the element type {}; Leo takes inputs of 16, 32 or 64 bit floats", tensor.elem_type()))
+    })?;
+    let shape = tensor.shape.as_ref().ok_or_else(|| wrong("has no shape"))?;
+    let rank = shape.dim.len();
+    let mut axes = Vec::new();
+    for (position, dimension) in shape.dim.iter().enumerate() {
+        let extent = match dimension.value {
+            Some(DimensionValue::Value(extent)) if extent > 0 => Some(extent as usize),
+            _ => None,
+        };
+        axes.push(match (position, extent) {
+            // Some exporters write 0 or -1 for a batch of any size.
+            (0, None) => Axis::Batch(None),
+            (0, Some(samples)) if samples > 1 && rank > 1 => Axis::Batch(Some(samples)),
+            (_, Some(extent)) => Axis::Fixed(extent),
+            (_, None) => return Err(wrong(&format!("has no fixed size along axis {position}"))),
+        });
+    }
+    Ok((axes, float))
+}
+
+/// The state of reading a graph.
+pub(super) struct Importer<'a> {
+    builder: Builder,
+    opset: i64,
+    /// The name of the node that is being lowered.
+    node: String,
+    values: HashMap<&'a str, Value>,
+    names: HashMap<ValueId, (String, Computed)>,
+    tail: Tail,
+    /// The values that leave the network.
+    leaving: Vec<ValueId>,
+}
+
+impl<'a> Importer<'a> {
+    fn run(
+        graph: &'a GraphProto,
+        opset: i64,
+        folder: Option<&Path>,
+        input: &'a ValueInfoProto,
+        dims: Dims,
+        float: Float,
+    ) -> Result<Imported, OnnxError> {
+        let wrong = |error: ShapeError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
+        let sample = dims.sample().map_err(wrong)?;
+        let computed = Computed { id: ValueId::INPUT, dims, float };
+        let mut importer = Self {
+            builder: Network::builder(sample),
+            opset,
+            node: String::new(),
+            values: HashMap::new(),
+            names: HashMap::new(),
+            tail: Tail::default(),
+            leaving: Vec::new(),
+        };
+        importer.define(input.name(), Value::Computed(computed.clone()));
+        let constants: HashMap<&str, _> = graph.initializer.iter().map(|tensor| (tensor.name(), tensor)).collect();
+        for index in live_order(graph)? {
+            let node = &graph.node[index];
+            for name in node.input.iter().filter(|name| !name.is_empty()) {
+                let (false, Some(proto)) = (importer.values.contains_key(name.as_str()), constants.get(name.as_str()))
+                else {
+                    continue;
+                };
+                let tensor = Tensor::decode(proto, folder).map_err(|error| OnnxError::Tensor {
+                    name: name.clone(),
+                    node: label(node),
+                    error,
+                })?;
+                importer.define(name, Value::Constant(Rc::new(tensor)));
+            }
+            let operator = node.op_type().to_owned();
+            importer.lower(node, folder).map_err(|reason| OnnxError::Node { node: label(node), operator, reason })?;
+        }
+        let outputs = graph.output.iter().map(|output| importer.output(output.name())).collect::<Result<_, _>>()?;
+        let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
+        Ok(Imported { network, tail: importer.tail, input: computed, outputs, names: importer.names })
+    }
+
+    fn define(&mut self, name: &'a str, value: Value) {
+        if let Value::Computed(computed) = &value {
+            self.names.entry(computed.id).or_insert_with(|| (name.to_owned(), computed.clone()));
+        }
+        self.values.insert(name, value);
+    }
+
+    fn lower(&mut self, node: &'a NodeProto, folder: Option<&Path>) -> Result<(), Reason> {
+        self.node = node.name().to_owned();
+        let missing = || Reason::Unusable("reads a constant that Leo cannot read".to_owned());
+        let mut inputs = Vec::new();
+        for name in &node.input {
+            inputs.push(match name.as_str() {
+                "" => None,
+                name => Some(self.values.get(name).cloned().ok_or_else(missing)?),
+            });
+        }
+        let call = Call { node, inputs, opset: self.opset, folder };
+        let native = matches!(node.domain(), "" | "ai.onnx");
+        let function = native.then(|| lower::function(node.op_type())).flatten();
+        if native && lower::refused_everywhere(node.op_type()) {
+            return Err(Reason::Unsupported);
+        }
+        let made = match self.tail_before(&call) {
+            Some(tail) if function.is_some_and(|function| function.ends_tail) => {
+                return Err(Reason::AfterTail { operator: self.tail.nodes[tail].operator.clone() });
+            }
+            Some(_) => self.to_tail(&call),
+            None => match function {
+                Some(function) => match (function.lower)(self, &call) {
+                    Err(Reason::NotAffine(_)) if !function.ends_tail => self.to_tail(&call),
+                    lowered => lowered?,
+                },
+                None if call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_))) => {
+                    self.to_tail(&call)
+                }
+                None => Value::Unfolded { operator: node.op_type().to_owned() },
+            },
+        };
+        // Outputs beyond the first (a mask, running statistics) exist in training only. Leo gives them no value, so
+        // a node that reads one is refused.
+        let further = if matches!(made, Value::Tail { .. }) { node.output.len() } else { 1 };
+        for name in node.output.iter().take(further).filter(|name| !name.is_empty()) {
+            self.define(name, made.clone());
+        }
+        Ok(())
+    }
+
+    /// The first operator of the tail that a call depends on.
+    fn tail_before(&self, call: &Call<'_>) -> Option<usize> {
+        call.inputs.iter().flatten().find_map(|input| match input {
+            Value::Tail { index, .. } => Some(*index),
+            _ => None,
+        })
+    }
+
+    /// Keeps an operator as it is.
+    fn to_tail(&mut self, call: &Call<'_>) -> Value {
+        let mut known = None;
+        for input in call.inputs.iter().flatten() {
+            let (source, dims) = match input {
+                Value::Computed(computed) => (self.leave(computed.id), Some(computed.dims.clone())),
+                Value::Tail { index, dims } => (Source::Tail(*index), dims.clone()),
+                Value::Constant(_) | Value::Unfolded { .. } => continue,
+            };
+            known = dims
+                .and_then(|dims| lower::tail_function(call, &dims))
+                .map(|(function, dims)| (function, source, dims));
+        }
+        let computed_inputs = call.inputs.iter().flatten().filter(|input| !matches!(input, Value::Constant(_))).count();
+        let known = known.filter(|_| computed_inputs == 1);
+        let function: Option<(Function, Source)> = known.as_ref().map(|(function, source, _)| (*function, *source));
+        self.tail.nodes.push(TailNode {
+            name: call.node.name().to_owned(),
+            operator: call.node.op_type().to_owned(),
+            function,
+        });
+        Value::Tail { index: self.tail.nodes.len() - 1, dims: known.map(|(_, _, dims)| dims) }
+    }
+
+    /// Makes a value one of the network's outputs.
+    fn leave(&mut self, id: ValueId) -> Source {
+        let position = self.leaving.iter().position(|&leaving| leaving == id).unwrap_or_else(|| {
+            self.leaving.push(id);
+            self.leaving.len() - 1
+        });
+        Source::Network(position)
+    }
+
+    fn output(&mut self, name: &str) -> Result<(Source, Option<Dims>), OnnxError> {
+        match self.values.get(name).cloned() {
+            Some(Value::Computed(computed)) => Ok((self.leave(computed.id), Some(computed.dims))),
+            Some(Value::Tail { index, dims }) => Ok((Source::Tail(index), dims)),
+            _ => Err(OnnxError::ConstantOutput { output: name.to_owned() }),
+        }
+    }
+}
+
+/// What the lowering functions build with. Each takes values as ONNX sees them and gives one back.
+impl Importer<'_> {
+    fn add(&mut self, op: impl Into<Op>, operands: &[ValueId], dims: Dims, float: Float) -> Result<Computed, Reason> {
+        let id = self.builder.add(self.node.clone(), op, operands)?;
+        debug_assert_eq!(Ok(self.builder.shape(id).clone()), dims.sample());
+        Ok(Computed { id, dims, float })
+    }
+
+    /// An operator that keeps the shape.
+    pub(super) fn unary(&mut self, op: impl Into<Op>, x: &Computed) -> Result<Computed, Reason> {
+        self.add(op, &[x.id], x.dims.clone(), x.float)
+    }
+
+    /// The same elements in the same order under other axes.
+    pub(super) fn reshape(&mut self, x: &Computed, dims: Dims) -> Result<Computed, Reason> {
+        let target = dims.sample()?;
+        if *self.builder.shape(x.id) == target {
+            return Ok(Computed { dims, ..x.clone() });
+        }
+        self.add(Reshape::new(target), &[x.id], dims, x.float)
+    }
+
+    /// The axes in another order.
+    pub(super) fn transpose(&mut self, x: &Computed, order: &[usize]) -> Result<Computed, Reason> {
+        let dims = x.dims.permuted(order);
+        let moving = |axis: &&usize| matches!(x.dims.axes()[**axis], Axis::Fixed(extent) if extent > 1);
+        if order.iter().filter(moving).is_sorted() {
+            return self.reshape(x, dims);
+        }
+        let within = order.iter().filter(|&&axis| Some(axis) != x.dims.batch_axis());
+        let within: Vec<usize> = within.map(|&axis| x.dims.sample_axis(axis)).collect();
+        self.add(Transpose::new(within)?, &[x.id], dims, x.float)
+    }
+
+    /// Moves axis `from` to `to`, the others keeping their order.
+    fn move_axis(&mut self, x: &Computed, from: usize, to: usize) -> Result<Computed, Reason> {
+        let mut order: Vec<usize> = (0..x.dims.rank()).filter(|&axis| axis != from).collect();
+        order.insert(to, from);
+        self.transpose(x, &order)
+    }
+
+    /// `weight` applied to every vector along `axis`.
+    pub(super) fn dense(
+        &mut self,
+        x: &Computed,
+        axis: usize,
+        weight: Matrix,
+        bias: Option<Vec<f64>>,
+    ) -> Result<Computed, Reason> {
+        match x.dims.axes()[axis] {
+            Axis::Batch(_) => return Err(Reason::MixesBatch),
+            Axis::Fixed(extent) if extent != weight.columns() => {
+                return Err(ShapeError::mismatch(format!(
+                    "the weights take vectors of length {}, the input has axes {}",
+                    weight.columns(),
+                    x.dims
+                ))
+                .into());
+            }
+            Axis::Fixed(_) => {}
+        }
+        let last = x.dims.rank() - 1;
+        // The batch may stand last: within the sample, the axis is the last one all the same.
+        let innermost = x.dims.sample_axis(axis) + 1 == x.dims.sample_extents().len();
+        let moved = if innermost { x.clone() } else { self.move_axis(x, axis, last)? };
+        let at = if innermost { axis } else { last };
+        let rows = weight.rows();
+        let mapped = self.add(Dense::new(weight, bias)?, &[moved.id], moved.dims.with(at, rows), x.float)?;
+        if innermost { Ok(mapped) } else { self.move_axis(&mapped, last, axis) }
+    }
+
+    /// Arithmetic with a constant, either of them stretched to the other's axes as in NumPy.
+    pub(super) fn elementwise(
+        &mut self,
+        x: &Computed,
+        arithmetic: Arithmetic,
+        constant: &Tensor,
+    ) -> Result<Computed, Reason> {
+        let rank = x.dims.rank().max(constant.dims.len());
+        let mut x = self.reshape(x, x.dims.padded(rank))?;
+        let mut extents = vec![1; rank - constant.dims.len()];
+        extents.extend_from_slice(&constant.dims);
+        for (axis, &extent) in extents.iter().enumerate() {
+            match x.dims.axes()[axis] {
+                Axis::Batch(_) if extent != 1 => return Err(Reason::MixesBatch),
+                Axis::Fixed(own) if own == 1 && extent > 1 => x = self.stretch(&x, axis, extent)?,
+                Axis::Fixed(own) if own != extent && extent != 1 => {
+                    let message = format!("a constant of shape {:?} does not fit axes {}", constant.dims, x.dims);
+                    return Err(ShapeError::mismatch(message).into());
+                }
+                _ => {}
+            }
+        }
+        if let Some(batch) = x.dims.batch_axis() {
+            extents.remove(batch);
+        }
+        let constant = Broadcast::new(Shape::new(extents)?, constant.to_floats())?;
+        self.unary(Elementwise::new(arithmetic, constant)?, &x)
+    }
+
+    /// Repeats what axis `axis` of extent 1 holds `extent` times.
+    fn stretch(&mut self, x: &Computed, axis: usize, extent: usize) -> Result<Computed, Reason> {
+        x.dims.with(axis, extent).sample()?;
+        self.dense(x, axis, Matrix::new(extent, 1, vec![1.0; extent])?, None)
+    }
+
+    /// The sum of two values with the same elements, give or take axes of extent 1.
+    pub(super) fn sum(&mut self, x: &Computed, y: &Computed) -> Result<Computed, Reason> {
+        let rank = x.dims.rank().max(y.dims.rank());
+        let [x, y] = [self.reshape(x, x.dims.padded(rank))?, self.reshape(y, y.dims.padded(rank))?];
+        if x.dims != y.dims {
+            let message = format!("adds values with different axes, {} and {}", x.dims, y.dims);
+            return Err(ShapeError::mismatch(message).into());
+        }
+        self.add(Sum, &[x.id, y.id], x.dims.clone(), x.float)
+    }
+}

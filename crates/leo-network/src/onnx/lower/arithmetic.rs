@@ -1,0 +1,138 @@
+//! Element-wise arithmetic, and batch normalisation, which is that.
+
+use super::{Call, unusable};
+use crate::onnx::Reason;
+use crate::onnx::import::{Computed, Importer, Value};
+use crate::onnx::tensor::{Float, Numbers, Tensor};
+use crate::op::Arithmetic;
+use crate::shape::ShapeError;
+
+pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    match operands(call)? {
+        Operands::Constants(x, y) => fold(x, y, |x, y| x + y),
+        Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Add, c),
+        Operands::Computed(x, y) => importer.sum(x, y).map(Value::Computed),
+    }
+}
+
+pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    match operands(call)? {
+        Operands::Constants(x, y) => fold(x, y, |x, y| x - y),
+        Operands::Right(x, c) => constant(importer, x, Arithmetic::Add, &map(c, |c| -c)),
+        Operands::Left(c, x) => {
+            let negative = importer.elementwise(x, Arithmetic::Multiply, &scalar(-1.0))?;
+            constant(importer, &negative, Arithmetic::Add, c)
+        }
+        Operands::Computed(x, y) => {
+            let negative = importer.elementwise(y, Arithmetic::Multiply, &scalar(-1.0))?;
+            importer.sum(x, &negative).map(Value::Computed)
+        }
+    }
+}
+
+pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    match operands(call)? {
+        Operands::Constants(x, y) => fold(x, y, |x, y| x * y),
+        Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Multiply, c),
+        Operands::Computed(..) => Err(Reason::NotAffine("multiplies two computed values")),
+    }
+}
+
+pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    match operands(call)? {
+        Operands::Constants(x, y) => fold(x, y, |x, y| x / y),
+        Operands::Right(x, c) => constant(importer, x, Arithmetic::Divide, c),
+        Operands::Left(..) | Operands::Computed(..) => Err(Reason::NotAffine("divides by a computed value")),
+    }
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, folded into one factor and one summand a channel.
+///
+/// The root is irrational: the folded factor, in doubles, is what the network is taken to have.
+pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    if call.int("training_mode", 0) != 0 {
+        return Err(Reason::Unusable("is in training mode".to_owned()));
+    }
+    let x = call.computed(0)?;
+    let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|index| call.constant(index));
+    let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
+    if [bias, mean, variance].iter().any(|tensor| tensor.dims != scale.dims) {
+        return Err(ShapeError::mismatch("scale, bias, mean and variance have different shapes").into());
+    }
+    let epsilon = call.float("epsilon", 1e-5);
+    let roots = variance.to_floats().into_iter().map(|variance| (variance + epsilon).sqrt());
+    let factor: Vec<f64> = scale.to_floats().into_iter().zip(roots).map(|(scale, root)| scale / root).collect();
+    let moved = mean.to_floats().into_iter().zip(&factor).map(|(mean, factor)| mean * factor);
+    let summand = bias.to_floats().into_iter().zip(moved).map(|(bias, moved)| bias - moved).collect();
+
+    // One number a channel, along axis 1; before version 9 also one for each element of a sample.
+    let rank = x.dims.rank();
+    let per_channel = call.opset >= 9 || call.int("spatial", 1) != 0;
+    let mut dims = scale.dims.clone();
+    if per_channel {
+        if dims.len() != 1 {
+            return Err(ShapeError::mismatch(format!("a scale of shape {dims:?}, not one number a channel")).into());
+        }
+        dims.resize(rank.saturating_sub(1).max(1), 1);
+    }
+    let channels = |values: Vec<f64>| Tensor { dims: dims.clone(), numbers: Numbers::Float(Float::F64, values) };
+    let scaled = importer.elementwise(x, Arithmetic::Multiply, &channels(factor))?;
+    if scaled.dims != x.dims {
+        return Err(ShapeError::mismatch(format!("channels {:?} for an input with axes {}", scale.dims, x.dims)).into());
+    }
+    importer.elementwise(&scaled, Arithmetic::Add, &channels(summand)).map(Value::Computed)
+}
+
+/// The two operands of an operation, by what they are.
+enum Operands<'a> {
+    Constants(&'a Tensor, &'a Tensor),
+    Right(&'a Computed, &'a Tensor),
+    Left(&'a Tensor, &'a Computed),
+    Computed(&'a Computed, &'a Computed),
+}
+
+fn operands<'a>(call: &'a Call<'_>) -> Result<Operands<'a>, Reason> {
+    Ok(match (call.required(0)?, call.required(1)?) {
+        (Value::Constant(x), Value::Constant(y)) => Operands::Constants(x, y),
+        (Value::Computed(x), Value::Constant(c)) => Operands::Right(x, c),
+        (Value::Constant(c), Value::Computed(x)) => Operands::Left(c, x),
+        (Value::Computed(x), Value::Computed(y)) => Operands::Computed(x, y),
+        (Value::Computed(_) | Value::Constant(_), other) => {
+            return Err(unusable(other, 1, "a tensor that Leo can follow"));
+        }
+        (other, _) => return Err(unusable(other, 0, "a tensor that Leo can follow")),
+    })
+}
+
+fn constant(importer: &mut Importer<'_>, x: &Computed, arithmetic: Arithmetic, c: &Tensor) -> Result<Value, Reason> {
+    importer.elementwise(x, arithmetic, c).map(Value::Computed)
+}
+
+fn scalar(value: f64) -> Tensor {
+    Tensor { dims: vec![], numbers: Numbers::Float(Float::F64, vec![value]) }
+}
+
+fn map(tensor: &Tensor, f: impl Fn(f64) -> f64) -> Tensor {
+    let values = tensor.to_floats().into_iter().map(f).collect();
+    Tensor { dims: tensor.dims.clone(), numbers: Numbers::Float(Float::F64, values) }
+}
+
+/// Arithmetic between constants of the same shape, or with a single number, rounded as a runtime rounds it.
+fn fold(x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64) -> Result<Value, Reason> {
+    let (Numbers::Float(float, xs), Numbers::Float(_, ys)) = (&x.numbers, &y.numbers) else {
+        return Err(Reason::Unusable("computes with constants that are not floats".to_owned()));
+    };
+    let dims = match (xs.len(), ys.len()) {
+        _ if x.dims == y.dims => &x.dims,
+        (_, 1) if y.dims.len() <= x.dims.len() => &x.dims,
+        (1, _) if x.dims.len() <= y.dims.len() => &y.dims,
+        _ => {
+            let message = format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims);
+            return Err(ShapeError::mismatch(message).into());
+        }
+    };
+    let count = xs.len().max(ys.len());
+    let at = |values: &[f64], index: usize| if values.len() == 1 { values[0] } else { values[index] };
+    let values = (0..count).map(|index| float.round(f(at(xs, index), at(ys, index)))).collect();
+    Ok(Value::Constant(Tensor { dims: dims.clone(), numbers: Numbers::Float(*float, values) }.into()))
+}

@@ -1,0 +1,89 @@
+//! Operators that move numbers around without changing them.
+
+use super::{Call, Subject};
+use crate::onnx::Reason;
+use crate::onnx::dims::{Axis, Dims, resolve_axis};
+use crate::onnx::import::{Importer, Value};
+use crate::op::Transpose;
+use crate::shape::ShapeError;
+
+pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let subject = call.subject()?;
+    let dims = subject.dims();
+    let axis = call.int("axis", 1);
+    // Flatten may also cut after the last axis.
+    let cut = if axis == dims.rank() as i64 { dims.rank() } else { dims.axis(axis)? };
+    relabel(importer, &subject, dims.flattened(cut)?)
+}
+
+pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let subject = call.subject()?;
+    let missing = || Reason::Unusable("has no shape to give".to_owned());
+    let target = call.ints("shape", 1)?.ok_or_else(missing)?;
+    let dims = subject.dims().reshaped(&target, call.int("allowzero", 0) != 0)?;
+    relabel(importer, &subject, dims)
+}
+
+pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let subject = call.subject()?;
+    let dims = subject.dims();
+    let squeezed: Vec<usize> = match call.ints("axes", 1)? {
+        Some(axes) => axes.iter().map(|&axis| dims.axis(axis)).collect::<Result<_, _>>()?,
+        None => (0..dims.rank()).filter(|&axis| dims.axes()[axis] == Axis::Fixed(1)).collect(),
+    };
+    let mut kept = Vec::new();
+    for (axis, &extent) in dims.axes().iter().enumerate() {
+        match extent {
+            _ if !squeezed.contains(&axis) => kept.push(extent),
+            Axis::Fixed(1) => {}
+            Axis::Fixed(_) => return Err(ShapeError::mismatch(format!("axis {axis} of {dims} is not 1")).into()),
+            Axis::Batch(_) => return Err(Reason::MixesBatch),
+        }
+    }
+    relabel(importer, &subject, Dims::new(kept))
+}
+
+pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let subject = call.subject()?;
+    let dims = subject.dims();
+    let missing = || Reason::Unusable("has no axes to insert".to_owned());
+    let axes = call.ints("axes", 1)?.ok_or_else(missing)?;
+    let rank = dims.rank() + axes.len();
+    let inserted: Vec<usize> = axes.iter().map(|&axis| resolve_axis(axis, rank)).collect::<Result<_, _>>()?;
+    let mut old = dims.axes().iter();
+    let new: Vec<Axis> = (0..rank)
+        .filter_map(|axis| if inserted.contains(&axis) { Some(Axis::Fixed(1)) } else { old.next().copied() })
+        .collect();
+    if new.len() != rank {
+        return Err(ShapeError::mismatch(format!("inserts the axes {axes:?}, one of them twice")).into());
+    }
+    relabel(importer, &subject, Dims::new(new))
+}
+
+pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let subject = call.subject()?;
+    let dims = subject.dims();
+    let order: Vec<usize> = match call.ints("perm", usize::MAX)? {
+        Some(order) => order.iter().map(|&axis| dims.axis(axis)).collect::<Result<_, _>>()?,
+        None => (0..dims.rank()).rev().collect(),
+    };
+    if order.len() != dims.rank() {
+        return Err(ShapeError::mismatch(format!("orders {} axes of {dims}", order.len())).into());
+    }
+    let transpose = Transpose::new(order)?;
+    match subject {
+        Subject::Constant(tensor) => Ok(Value::Constant(tensor.transposed(&transpose).into())),
+        Subject::Computed(computed) => importer.transpose(computed, transpose.order()).map(Value::Computed),
+    }
+}
+
+/// The same elements in the same order under other axes.
+fn relabel(importer: &mut Importer<'_>, subject: &Subject<'_>, dims: Dims) -> Result<Value, Reason> {
+    match subject {
+        Subject::Computed(computed) => importer.reshape(computed, dims).map(Value::Computed),
+        Subject::Constant(tensor) => {
+            let dims = dims.sample()?.extents().to_vec();
+            Ok(Value::Constant(tensor.reshaped(dims).into()))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What each ONNX operator becomes, one function an operator, grouped by kin.
+
+mod arithmetic;
+mod layout;
+mod linear;
+mod passing;
+mod tail;
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::Reason;
+use super::dims::Dims;
+use super::import::{Computed, Importer, Value};
+use super::proto::{AttributeProto, NodeProto};
+use super::tensor::{Numbers, Tensor};
+use crate::op::Relu;
+
+pub(super) use tail::tail_function;
+
+/// How an operator is read.
+#[derive(Clone, Copy)]
+pub(super) struct Lowering {
+    /// What it becomes.
+    pub(super) lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>,
+    /// Whether it does what Leo is about. Such an operator cannot stand behind one that Leo does not know.
+    pub(super) ends_tail: bool,
+}
+
+/// The operators that Leo has a function for, in alphabetical order.
+const OPERATORS: &[(&str, Lowering)] = &[
+    ("Add", passive(arithmetic::add)),
+    ("BatchNormalization", essential(arithmetic::batch_normalization)),
+    ("Cast", passive(passing::cast)),
+    ("Constant", passive(passing::constant)),
+    ("Div", passive(arithmetic::div)),
+    ("Dropout", passive(passing::dropout)),
+    ("Flatten", passive(layout::flatten)),
+    ("Gemm", essential(linear::gemm)),
+    ("Identity", passive(passing::identity)),
+    ("MatMul", essential(linear::matmul)),
+    ("Mul", passive(arithmetic::mul)),
+    ("Relu", essential(relu)),
+    ("Reshape", passive(layout::reshape)),
+    ("Squeeze", passive(layout::squeeze)),
+    ("Sub", passive(arithmetic::sub)),
+    ("Transpose", passive(layout::transpose)),
+    ("Unsqueeze", passive(layout::unsqueeze)),
+];
+
+/// Operators that are refused by name even after the last affine map: linear ones that Leo is yet to learn, and
+/// those that carry graphs of their own.
+const REFUSED: &[&str] = &[
+    "AveragePool",
+    "Conv",
+    "ConvTranspose",
+    "GRU",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "If",
+    "LSTM",
+    "Loop",
+    "MaxPool",
+    "RNN",
+    "Scan",
+];
+
+const fn passive(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+    Lowering { lower, ends_tail: false }
+}
+
+const fn essential(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+    Lowering { lower, ends_tail: true }
+}
+
+/// How Leo reads an operator, if it does.
+pub(super) fn function(operator: &str) -> Option<Lowering> {
+    OPERATORS.iter().find(|(name, _)| *name == operator).map(|&(_, lowering)| lowering)
+}
+
+/// Whether an operator is refused even in the tail.
+pub(super) fn refused_everywhere(operator: &str) -> bool {
+    REFUSED.contains(&operator)
+}
+
+/// The names of the operators that Leo has a function for.
+pub(super) fn supported() -> String {
+    OPERATORS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn relu(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let x = call.computed(0)?;
+    importer.unary(Relu, x).map(Value::Computed)
+}
+
+/// A node with its inputs' values.
+pub(super) struct Call<'a> {
+    pub(super) node: &'a NodeProto,
+    pub(super) inputs: Vec<Option<Value>>,
+    pub(super) opset: i64,
+    pub(super) folder: Option<&'a Path>,
+}
+
+impl Call<'_> {
+    fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.node.attribute.iter().find(|attribute| attribute.name() == name)
+    }
+
+    fn int(&self, name: &str, default: i64) -> i64 {
+        self.attribute(name).map_or(default, |attribute| attribute.i())
+    }
+
+    fn float(&self, name: &str, default: f32) -> f64 {
+        f64::from(self.attribute(name).map_or(default, |attribute| attribute.f()))
+    }
+
+    /// Input `index`, which the operator requires.
+    fn required(&self, index: usize) -> Result<&Value, Reason> {
+        let input = self.inputs.get(index).and_then(Option::as_ref);
+        input.ok_or_else(|| Reason::Unusable(format!("has no input {index}, which it needs")))
+    }
+
+    /// Input `index`, if it is there and has a value.
+    fn optional(&self, index: usize) -> Option<&Value> {
+        self.inputs.get(index).and_then(Option::as_ref)
+    }
+
+    /// Input `index`, which must depend on the network's input.
+    fn computed(&self, index: usize) -> Result<&Computed, Reason> {
+        match self.required(index)? {
+            Value::Computed(computed) => Ok(computed),
+            other => Err(unusable(other, index, "computed from the network's input")),
+        }
+    }
+
+    /// Input `index`, which must be a constant.
+    fn constant(&self, index: usize) -> Result<&Rc<Tensor>, Reason> {
+        match self.required(index)? {
+            Value::Constant(tensor) => Ok(tensor),
+            other => Err(unusable(other, index, "a constant")),
+        }
+    }
+
+    /// The whole numbers of an input, or of the attribute that older versions have in its place.
+    fn ints(&self, attribute: &str, index: usize) -> Result<Option<Vec<i64>>, Reason> {
+        if let Some(attribute) = self.attribute(attribute) {
+            return Ok(Some(attribute.ints.clone()));
+        }
+        if self.optional(index).is_none() {
+            return Ok(None);
+        }
+        match &self.constant(index)?.numbers {
+            Numbers::Int(values) => Ok(Some(values.clone())),
+            Numbers::Float(..) => Err(Reason::Unusable(format!("has floats in input {index}, not whole numbers"))),
+        }
+    }
+
+    /// Input 0 with its axes, whether it is a constant or computed.
+    fn subject(&self) -> Result<Subject<'_>, Reason> {
+        match self.required(0)? {
+            Value::Computed(computed) => Ok(Subject::Computed(computed)),
+            Value::Constant(tensor) => Ok(Subject::Constant(tensor)),
+            other => Err(unusable(other, 0, "a tensor that Leo can follow")),
+        }
+    }
+}
+
+/// What an operator that only moves numbers around is applied to.
+enum Subject<'a> {
+    Computed(&'a Computed),
+    Constant(&'a Tensor),
+}
+
+impl Subject<'_> {
+    fn dims(&self) -> Dims {
+        match self {
+            Self::Computed(computed) => computed.dims.clone(),
+            Self::Constant(tensor) => Dims::fixed(&tensor.dims),
+        }
+    }
+}
+
+fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
+    let found = match value {
+        Value::Constant(_) => "a constant".to_owned(),
+        Value::Computed(_) => "computed from the network's input".to_owned(),
+        Value::Tail { .. } => "computed after the last affine map".to_owned(),
+        Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
+    };
+    Reason::Unusable(format!("input {index} should be {wanted}, but is {found}"))
+}

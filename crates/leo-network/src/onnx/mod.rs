@@ -1,0 +1,310 @@
+//! ONNX in and out.
+//!
+//! A file is decoded into its messages ([`proto`]), every one of ONNX's fields, and then read into a network
+//! (`import`, with a function for each operator in `lower`). The messages are kept. Writing changes only what was
+//! [spliced](Document::splice): everything else, from names to doc strings, is written as it was read.
+
+mod dims;
+mod emit;
+mod graph;
+mod import;
+mod lower;
+pub mod proto;
+mod splice;
+mod tensor;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+pub(crate) use dims::{Axis, Dims};
+pub use emit::Export;
+pub use tensor::{Float, TensorError};
+
+use crate::network::{Network, ValueId};
+use crate::shape::ShapeError;
+use crate::tail::{Source, Tail};
+use import::Computed;
+use proto::{DimensionValue, GraphProto, ModelProto, TypeValue, ValueInfoProto};
+
+/// The oldest set of operators that Leo reads.
+pub const OLDEST_OPSET: i64 = 7;
+
+/// The newest set of operators that Leo knows the meaning of.
+pub const NEWEST_OPSET: i64 = 28;
+
+/// What is wrong with an ONNX file, or beyond Leo.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnnxError {
+    /// Not the encoding.
+    #[error("is not a whole ONNX file: {0}")]
+    Decode(String),
+    /// Nothing to run.
+    #[error("is not an ONNX model: it has no graph")]
+    NoGraph,
+    /// Operators from another time.
+    #[error("uses operator set {found}; Leo knows {OLDEST_OPSET} to {NEWEST_OPSET}")]
+    Opset {
+        /// The set it uses.
+        found: i64,
+    },
+    /// No operators at all, or more than one set of them.
+    #[error("does not say which operator set it uses")]
+    NoOpset,
+    /// Not exactly one input.
+    #[error("has {} inputs {names:?}; Leo takes networks with one", .names.len())]
+    Inputs {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// An input that Leo cannot take.
+    #[error("input {name:?} {reason}")]
+    Input {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No outputs.
+    #[error("has no outputs")]
+    NoOutputs,
+    /// An output that nothing makes.
+    #[error("output {output:?} is made by no node")]
+    MissingOutput {
+        /// Its name.
+        output: String,
+    },
+    /// An output that does not depend on the input.
+    #[error("output {output:?} does not depend on the input, so there is no network behind it")]
+    ConstantOutput {
+        /// Its name.
+        output: String,
+    },
+    /// A value that nothing makes.
+    #[error("{node} reads {input:?}, which nothing makes")]
+    MissingInput {
+        /// The node that reads it.
+        node: String,
+        /// Its name.
+        input: String,
+    },
+    /// A value that is made twice.
+    #[error("{value:?} is made twice")]
+    MadeTwice {
+        /// Its name.
+        value: String,
+    },
+    /// A value that depends on itself.
+    #[error("{node} depends on itself: the graph has a cycle")]
+    Cycle {
+        /// A node on the cycle.
+        node: String,
+    },
+    /// A constant that cannot be read.
+    #[error("{node}: tensor {name:?} {error}")]
+    Tensor {
+        /// The node that reads it.
+        node: String,
+        /// Its name.
+        name: String,
+        /// Why not.
+        error: TensorError,
+    },
+    /// A node that cannot be read.
+    #[error("{node} ({operator}): {reason}")]
+    Node {
+        /// Which one.
+        node: String,
+        /// What it does.
+        operator: String,
+        /// Why not.
+        reason: Reason,
+    },
+    /// A part that does not fit where it is meant to go.
+    #[error("cannot be rewritten: {0}")]
+    Splice(String),
+}
+
+/// Why a node cannot be read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// An operator that Leo has no function for.
+    #[error(
+        "the operator is not supported; Leo reads {}, and after the last of these any function of the outputs \
+         such as Softmax, Sigmoid or ArgMax",
+        lower::supported()
+    )]
+    Unsupported,
+    /// An operator behind one that Leo keeps only in the tail.
+    #[error(
+        "it comes after {operator}, which is not supported within a network, only after its last affine map; within, \
+         Leo reads {}",
+        lower::supported()
+    )]
+    AfterTail {
+        /// The operator before it.
+        operator: String,
+    },
+    /// The samples of a batch would influence one another.
+    #[error("it mixes the samples of a batch, or cuts them apart")]
+    MixesBatch,
+    /// Not affine.
+    #[error("it {0}, which no affine map does")]
+    NotAffine(&'static str),
+    /// An input or attribute that cannot be used.
+    #[error("it {0}")]
+    Unusable(String),
+    /// A constant within the node that cannot be read.
+    #[error("its value {0}")]
+    Tensor(TensorError),
+    /// Shapes that do not fit.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+}
+
+/// An axis as a file declares it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeclaredAxis {
+    /// Of this extent.
+    Fixed(usize),
+    /// Of any extent, by this name.
+    Named(String),
+    /// Of any extent.
+    Any,
+}
+
+/// An ONNX file: its messages, and the network that Leo reads in them.
+#[derive(Clone, Debug)]
+pub struct Document {
+    model: ModelProto,
+    opset: i64,
+    /// Where external data lie.
+    folder: Option<PathBuf>,
+    network: Network,
+    tail: Tail,
+    input: Computed,
+    outputs: Vec<(Source, Option<Dims>)>,
+    names: HashMap<ValueId, (String, Computed)>,
+}
+
+impl Document {
+    /// Decodes and reads an ONNX file. External data are looked for in `folder`.
+    ///
+    /// # Errors
+    /// If the file is broken, or holds what Leo does not read.
+    pub fn from_bytes(bytes: impl Into<Bytes>, folder: Option<&Path>) -> Result<Self, OnnxError> {
+        let model = ModelProto::decode(bytes.into()).map_err(|error| OnnxError::Decode(error.to_string()))?;
+        Self::from_model(model, folder)
+    }
+
+    fn from_model(model: ModelProto, folder: Option<&Path>) -> Result<Self, OnnxError> {
+        let graph = model.graph.as_ref().ok_or(OnnxError::NoGraph)?;
+        let opset = opset(&model)?;
+        if graph.output.is_empty() {
+            return Err(OnnxError::NoOutputs);
+        }
+        let imported = import::import(graph, opset, folder)?;
+        let import::Imported { network, tail, input, outputs, names } = imported;
+        let folder = folder.map(Path::to_owned);
+        Ok(Self { model, opset, folder, network, tail, input, outputs, names })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What comes after it.
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The version of the operator set.
+    pub fn opset(&self) -> i64 {
+        self.opset
+    }
+
+    /// The file's messages.
+    pub fn model(&self) -> &ModelProto {
+        &self.model
+    }
+
+    /// The type of the input's elements.
+    pub fn float(&self) -> Float {
+        self.input.float
+    }
+
+    /// The name that the file has for a value of the network, if it has one.
+    pub fn name_of(&self, value: ValueId) -> Option<&str> {
+        self.names.get(&value).map(|(name, _)| name.as_str())
+    }
+
+    /// For each output of the file: where it comes from, and its axes where they are known.
+    pub(crate) fn outputs(&self) -> &[(Source, Option<Dims>)] {
+        &self.outputs
+    }
+
+    fn graph(&self) -> &GraphProto {
+        self.model.graph.as_ref().expect("checked when the file was read")
+    }
+
+    /// The input as the file declares it: its name and its axes.
+    pub fn declared_input(&self) -> (&str, Option<Vec<DeclaredAxis>>) {
+        let inputs = graph::true_inputs(self.graph());
+        (inputs[0].name(), declared_axes(inputs[0]))
+    }
+
+    /// The outputs as the file declares them: their names and, where they are given, their axes.
+    pub fn declared_outputs(&self) -> impl Iterator<Item = (&str, Option<Vec<DeclaredAxis>>)> {
+        self.graph().output.iter().map(|output| (output.name(), declared_axes(output)))
+    }
+
+    /// Encodes the file, with all external data in it, so that it stands alone.
+    ///
+    /// # Errors
+    /// If external data cannot be read any more.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, OnnxError> {
+        let mut model = self.model.clone();
+        if let Some(graph) = &mut model.graph {
+            embed(graph, self.folder.as_deref())?;
+        }
+        Ok(model.encode_to_vec())
+    }
+}
+
+/// Puts all external data of a graph into it.
+fn embed(graph: &mut GraphProto, folder: Option<&Path>) -> Result<(), OnnxError> {
+    let failed = |name: &str, error| OnnxError::Tensor { node: "the graph".to_owned(), name: name.to_owned(), error };
+    for tensor in &mut graph.initializer {
+        tensor::embed(tensor, folder).map_err(|error| failed(tensor.name(), error))?;
+    }
+    for attribute in graph.node.iter_mut().flat_map(|node| &mut node.attribute) {
+        for tensor in attribute.t.iter_mut().chain(&mut attribute.tensors) {
+            tensor::embed(tensor, folder).map_err(|error| failed(tensor.name(), error))?;
+        }
+    }
+    Ok(())
+}
+
+fn opset(model: &ModelProto) -> Result<i64, OnnxError> {
+    let mut sets = model.opset_import.iter().filter(|set| matches!(set.domain(), "" | "ai.onnx"));
+    match (sets.next(), sets.next()) {
+        (Some(set), None) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&set.version()) => Ok(set.version()),
+        (Some(set), None) => Err(OnnxError::Opset { found: set.version() }),
+        _ => Err(OnnxError::NoOpset),
+    }
+}
+
+fn declared_axes(value: &ValueInfoProto) -> Option<Vec<DeclaredAxis>> {
+    let TypeValue::Tensor(tensor) = value.r#type.as_ref()?.value.as_ref()? else { return None };
+    let axes = tensor.shape.as_ref()?.dim.iter().map(|dimension| match &dimension.value {
+        Some(DimensionValue::Value(extent)) if *extent > 0 => DeclaredAxis::Fixed(*extent as usize),
+        Some(DimensionValue::Param(name)) if !name.is_empty() => DeclaredAxis::Named(name.clone()),
+        _ => DeclaredAxis::Any,
+    });
+    Some(axes.collect())
+}

@@ -1,0 +1,141 @@
+//! The operators of a network, one file each.
+//!
+//! An operator is a struct with its constants, checked when it is made, and an implementation of [`Operator`]: what
+//! shape it gives for which operands, and a kernel that runs it on a batch. [`Op`] lists them. To add one (a
+//! convolution, say), write its file, add a variant and an arm to `each!` below, and teach the file formats about
+//! it; the graph, its evaluation and the rest need no change.
+
+mod dense;
+mod elementwise;
+mod layout;
+mod relu;
+mod sum;
+
+pub use dense::{Dense, Matrix};
+pub use elementwise::{Arithmetic, Broadcast, Elementwise};
+pub use layout::{Reshape, Transpose};
+pub use relu::Relu;
+pub use sum::Sum;
+
+use crate::network::ValueId;
+use crate::product::Real;
+use crate::shape::{Shape, ShapeError};
+
+/// What every operator can tell about itself.
+pub trait Operator {
+    /// The name people know it by.
+    fn name(&self) -> &'static str;
+
+    /// How many values it reads.
+    fn arity(&self) -> usize {
+        1
+    }
+
+    /// The shape of its result, for operands of these shapes.
+    ///
+    /// # Errors
+    /// If it cannot take such operands. There are [`arity`](Operator::arity) of them; the caller has seen to that.
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError>;
+
+    /// How many numbers it has learnt: the size of its constants.
+    fn parameters(&self) -> usize {
+        0
+    }
+
+    /// The code that runs it in precision `T`, for operands of shapes that it accepted.
+    fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>>
+    where
+        Self: Sized;
+}
+
+/// An operator made ready to run in one precision.
+pub trait Kernel<T>: Send + Sync {
+    /// Computes every row of `output` from the same row of the operands.
+    fn run(&self, operands: Operands<'_, T>, output: &mut [T]);
+}
+
+/// The values that a kernel reads: for each operand, one row a sample.
+#[derive(Clone, Copy)]
+pub struct Operands<'a, T> {
+    pub(crate) values: &'a [Vec<T>],
+    pub(crate) ids: &'a [ValueId],
+    pub(crate) rows: usize,
+}
+
+impl<'a, T> Operands<'a, T> {
+    /// How many samples there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// All rows of operand `index`.
+    pub fn get(&self, index: usize) -> &'a [T] {
+        &self.values[self.ids[index].index()]
+    }
+}
+
+/// An operator of a network.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Op {
+    /// `W x + b` along the innermost axis.
+    Dense(Dense),
+    /// `max(0, x)`, the unit that Leo is about.
+    Relu(Relu),
+    /// `x + c`, `x c` or `x / c`, element by element.
+    Elementwise(Elementwise),
+    /// The same numbers in the same order under another shape.
+    Reshape(Reshape),
+    /// The axes in another order.
+    Transpose(Transpose),
+    /// `x + y`, where two branches meet.
+    Sum(Sum),
+}
+
+/// The one place that tells the operators apart.
+macro_rules! each {
+    ($op:expr, $inner:ident => $body:expr) => {
+        match $op {
+            Op::Dense($inner) => $body,
+            Op::Relu($inner) => $body,
+            Op::Elementwise($inner) => $body,
+            Op::Reshape($inner) => $body,
+            Op::Transpose($inner) => $body,
+            Op::Sum($inner) => $body,
+        }
+    };
+}
+
+impl Operator for Op {
+    fn name(&self) -> &'static str {
+        each!(self, op => op.name())
+    }
+
+    fn arity(&self) -> usize {
+        each!(self, op => op.arity())
+    }
+
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+        each!(self, op => op.output_shape(operands))
+    }
+
+    fn parameters(&self) -> usize {
+        each!(self, op => op.parameters())
+    }
+
+    fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
+        each!(self, op => op.kernel(operands))
+    }
+}
+
+macro_rules! into_op {
+    ($($operator:ident),*) => {
+        $(impl From<$operator> for Op {
+            fn from(operator: $operator) -> Self {
+                Self::$operator(operator)
+            }
+        })*
+    };
+}
+
+into_op!(Dense, Relu, Elementwise, Reshape, Transpose, Sum);

@@ -1,0 +1,119 @@
+//! The two precisions that networks are evaluated in, and the matrix product they are evaluated by.
+//!
+//! This is the only module with `unsafe` code: the call into the `gemm` crate, whose interface takes raw pointers.
+
+use std::fmt;
+use std::ops::{Add, Div, Mul};
+
+/// A precision to evaluate in: `f32` or `f64`.
+pub trait Real:
+    Copy
+    + PartialOrd
+    + Default
+    + Send
+    + Sync
+    + fmt::Debug
+    + fmt::Display
+    + Add<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + sealed::Sealed
+    + 'static
+{
+    /// The nearest number of this precision.
+    fn from_f64(value: f64) -> Self;
+    /// The same number as a double.
+    fn to_f64(self) -> f64;
+}
+
+mod sealed {
+    /// Keeps [`super::Real`] to the two types that the product below is right for.
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+impl Real for f32 {
+    fn from_f64(value: f64) -> Self {
+        value as Self
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Real for f64 {
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+/// `out += x wᵀ`, where `x` has `rows` rows of `inner` numbers, `w` has `columns` rows of `inner` numbers, and `out`
+/// has `rows` rows of `columns` numbers, all row-major.
+///
+/// Runs on the calling thread: callers split their batches, so that results do not depend on the thread count.
+///
+/// # Panics
+/// If a slice does not have the length its shape says.
+pub fn add_product_transposed<T: Real>(out: &mut [T], x: &[T], w: &[T], rows: usize, inner: usize, columns: usize) {
+    assert_eq!(Some(x.len()), rows.checked_mul(inner), "x is rows by inner");
+    assert_eq!(Some(w.len()), columns.checked_mul(inner), "w is columns by inner");
+    assert_eq!(Some(out.len()), rows.checked_mul(columns), "out is rows by columns");
+    let one = T::from_f64(1.0);
+    // SAFETY: `gemm` reads and writes exactly the elements `base + row * row_stride + column * column_stride` of the
+    // three matrices it is given. The lengths asserted above cover them for these strides, `out` is borrowed
+    // mutably and so aliases neither operand, and `T` is `f32` or `f64` (the trait is sealed), types `gemm` knows.
+    #[allow(unsafe_code)]
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            inner,
+            out.as_mut_ptr(),
+            1,
+            columns as isize,
+            true,
+            x.as_ptr(),
+            1,
+            inner as isize,
+            w.as_ptr(),
+            inner as isize,
+            1,
+            one,
+            one,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_three_nested_loops(rows in 0_usize..20, inner in 0_usize..40, columns in 0_usize..20, seed in any::<u32>()) {
+            let number = |i: usize| f64::from((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed) % 17) - 8.0;
+            let x: Vec<f64> = (0..rows * inner).map(number).collect();
+            let w: Vec<f64> = (0..columns * inner).map(|i| number(i + 7)).collect();
+            let mut out: Vec<f64> = (0..rows * columns).map(|i| number(i + 3)).collect();
+            let mut expected = out.clone();
+            for row in 0..rows {
+                for column in 0..columns {
+                    for k in 0..inner {
+                        expected[row * columns + column] += x[row * inner + k] * w[column * inner + k];
+                    }
+                }
+            }
+            add_product_transposed(&mut out, &x, &w, rows, inner, columns);
+            prop_assert_eq!(out, expected);
+        }
+    }
+}
