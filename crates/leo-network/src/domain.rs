@@ -7,7 +7,8 @@
 use std::path::Path;
 
 use crate::array::Array;
-use crate::file::{FileError, Problem};
+use crate::file::{self, FileError, Problem};
+use crate::vnnlib::{self, Otherwise};
 
 /// A box of inputs: finite bounds with `lo <= hi`, one pair for each element of a sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +123,16 @@ impl Domain {
     pub fn load(lo: &Path, hi: &Path) -> Result<Self, FileError> {
         let bounds = |path| Array::load(path).map(|array| array.iter().collect());
         Self::new(bounds(lo)?, bounds(hi)?).map_err(|error| Problem::from(error).in_file(lo))
+    }
+
+    /// Reads the box of inputs in a VNN-LIB file, gzip or not.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or its inputs form no box and that is not [otherwise](Otherwise) provided for.
+    pub fn load_vnnlib(path: &Path, otherwise: Otherwise) -> Result<Self, FileError> {
+        file::read(path)
+            .and_then(|bytes| Ok(vnnlib::domain(&bytes, otherwise)?))
+            .map_err(|problem| problem.in_file(path))
     }
 
     /// The box grown by `margin` on every side.

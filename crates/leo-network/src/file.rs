@@ -25,8 +25,7 @@ pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
-    #[source]
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 /// What can be wrong with a file.
@@ -35,10 +34,10 @@ pub struct FileError {
 pub enum Problem {
     /// The operating system would not let us read it.
     #[error("cannot be read: {0}")]
-    Read(#[source] io::Error),
+    Read(io::Error),
     /// The operating system would not let us write it.
     #[error("cannot be written: {0}")]
-    Write(#[source] io::Error),
+    Write(io::Error),
     /// A folder where a file should be.
     #[error("is a directory, not a file")]
     Directory,
@@ -55,7 +54,7 @@ pub enum Problem {
     },
     /// Broken gzip data.
     #[error("is not a whole gzip file: {0}")]
-    Gzip(#[source] io::Error),
+    Gzip(io::Error),
     /// Its name ends in none of the known ways.
     #[error("has an unknown suffix; {expected}")]
     UnknownSuffix {
@@ -90,7 +89,7 @@ pub enum Problem {
 impl Problem {
     /// Says which file has this problem.
     pub fn in_file(self, path: &Path) -> FileError {
-        FileError { path: path.to_owned(), problem: self }
+        FileError { path: path.to_owned(), problem: Box::new(self) }
     }
 }
 

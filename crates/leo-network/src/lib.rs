@@ -60,7 +60,7 @@ pub use array::Array;
 pub use domain::{Domain, DomainError};
 pub use evaluate::{Evaluator, Workspace};
 pub use file::{FileError, Problem, write_atomically};
-pub use model::{Format, Model, RunError};
+pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};
 pub use product::{Real, add_product_transposed};
 pub use shape::{MAX_ELEMENTS, MAX_RANK, Shape, ShapeError};

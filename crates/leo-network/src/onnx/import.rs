@@ -12,7 +12,7 @@ use super::dims::{Axis, Dims};
 use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
 use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
-use super::tensor::{Float, Tensor};
+use super::tensor::{Float, Tensor, TensorError};
 use super::{OnnxError, Reason};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
@@ -36,6 +36,8 @@ pub(super) enum Value {
     Computed(Computed),
     /// A value of the tail, and its axes where they are known.
     Tail { index: usize, dims: Option<Dims> },
+    /// A constant that Leo cannot read, which is no matter where only the tail does.
+    Unreadable { name: String, error: TensorError },
     /// Made from constants alone, by an operator that Leo has no function for.
     Unfolded { operator: String },
 }
@@ -140,12 +142,11 @@ impl<'a> Importer<'a> {
                 else {
                     continue;
                 };
-                let tensor = Tensor::decode(proto, folder).map_err(|error| OnnxError::Tensor {
-                    name: name.clone(),
-                    node: label(node),
-                    error,
-                })?;
-                importer.define(name, Value::Constant(Rc::new(tensor)));
+                let value = match Tensor::decode(proto, folder) {
+                    Ok(tensor) => Value::Constant(Rc::new(tensor)),
+                    Err(error) => Value::Unreadable { name: name.clone(), error },
+                };
+                importer.define(name, value);
             }
             let operator = node.op_type().to_owned();
             importer.lower(node, folder).map_err(|reason| OnnxError::Node { node: label(node), operator, reason })?;
@@ -182,14 +183,14 @@ impl<'a> Importer<'a> {
             Some(tail) if function.is_some_and(|function| function.ends_tail) => {
                 return Err(Reason::AfterTail { operator: self.tail.nodes[tail].operator.clone() });
             }
-            Some(_) => self.to_tail(&call),
+            Some(_) => self.keep_in_tail(&call),
             None => match function {
                 Some(function) => match (function.lower)(self, &call) {
-                    Err(Reason::NotAffine(_)) if !function.ends_tail => self.to_tail(&call),
+                    Err(Reason::NotAffine(_)) if !function.ends_tail => self.keep_in_tail(&call),
                     lowered => lowered?,
                 },
                 None if call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_))) => {
-                    self.to_tail(&call)
+                    self.keep_in_tail(&call)
                 }
                 None => Value::Unfolded { operator: node.op_type().to_owned() },
             },
@@ -212,19 +213,20 @@ impl<'a> Importer<'a> {
     }
 
     /// Keeps an operator as it is.
-    fn to_tail(&mut self, call: &Call<'_>) -> Value {
+    fn keep_in_tail(&mut self, call: &Call<'_>) -> Value {
         let mut known = None;
         for input in call.inputs.iter().flatten() {
             let (source, dims) = match input {
                 Value::Computed(computed) => (self.leave(computed.id), Some(computed.dims.clone())),
                 Value::Tail { index, dims } => (Source::Tail(*index), dims.clone()),
-                Value::Constant(_) | Value::Unfolded { .. } => continue,
+                Value::Constant(_) | Value::Unreadable { .. } | Value::Unfolded { .. } => continue,
             };
             known = dims
                 .and_then(|dims| lower::tail_function(call, &dims))
                 .map(|(function, dims)| (function, source, dims));
         }
-        let computed_inputs = call.inputs.iter().flatten().filter(|input| !matches!(input, Value::Constant(_))).count();
+        let computed = |input: &&Value| matches!(input, Value::Computed(_) | Value::Tail { .. });
+        let computed_inputs = call.inputs.iter().flatten().filter(computed).count();
         let known = known.filter(|_| computed_inputs == 1);
         let function: Option<(Function, Source)> = known.as_ref().map(|(function, source, _)| (*function, *source));
         self.tail.nodes.push(TailNode {

@@ -104,10 +104,8 @@ pub enum OnnxError {
         node: String,
     },
     /// A constant that cannot be read.
-    #[error("{node}: tensor {name:?} {error}")]
+    #[error("tensor {name:?} {error}")]
     Tensor {
-        /// The node that reads it.
-        node: String,
         /// Its name.
         name: String,
         /// Why not.
@@ -158,9 +156,14 @@ pub enum Reason {
     /// An input or attribute that cannot be used.
     #[error("it {0}")]
     Unusable(String),
-    /// A constant within the node that cannot be read.
-    #[error("its value {0}")]
-    Tensor(TensorError),
+    /// A constant that cannot be read.
+    #[error("tensor {name:?} {error}")]
+    Tensor {
+        /// Its name.
+        name: String,
+        /// Why not.
+        error: TensorError,
+    },
     /// Shapes that do not fit.
     #[error(transparent)]
     Shape(#[from] ShapeError),
@@ -278,7 +281,7 @@ impl Document {
 
 /// Puts all external data of a graph into it.
 fn embed(graph: &mut GraphProto, folder: Option<&Path>) -> Result<(), OnnxError> {
-    let failed = |name: &str, error| OnnxError::Tensor { node: "the graph".to_owned(), name: name.to_owned(), error };
+    let failed = |name: &str, error| OnnxError::Tensor { name: name.to_owned(), error };
     for tensor in &mut graph.initializer {
         tensor::embed(tensor, folder).map_err(|error| failed(tensor.name(), error))?;
     }

@@ -3,7 +3,7 @@
 //! A property asserts something about a network's inputs and outputs. Leo wants the inputs: what is asserted of
 //! outputs, or of inputs and outputs together, is the property proper and is passed over, which can only leave more
 //! inputs in. What is asserted of inputs must be a box. Where it is a union of boxes or anything else, the reader
-//! says so, or takes the smallest box it can see around it when [asked](Shape::Hull).
+//! says so, or takes the smallest box it can see around it when [asked](Otherwise::Hull).
 //!
 //! Bounds are the doubles nearest to what the text says; strict inequalities count as their closure.
 
@@ -19,9 +19,9 @@ use crate::domain::{Domain, DomainError};
 
 /// What to do with input constraints that are not a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum Otherwise {
     /// Refuse them.
-    Box,
+    Refuse,
     /// Take a box around them.
     Hull,
 }
@@ -82,8 +82,8 @@ pub enum VnnlibError {
 /// The box of inputs in a VNN-LIB file.
 ///
 /// # Errors
-/// If the file is broken, or the inputs form no box and `shape` insists on one, or one of them is unbounded.
-pub fn domain(bytes: &[u8], shape: Shape) -> Result<Domain, VnnlibError> {
+/// If the file is broken, or the inputs form no box and `otherwise` refuses that, or one of them is unbounded.
+pub fn domain(bytes: &[u8], otherwise: Otherwise) -> Result<Domain, VnnlibError> {
     let text = std::str::from_utf8(bytes).map_err(|_| VnnlibError::NotText(crate::file::looks_like(bytes)))?;
     let mut variables = Variables::default();
     let mut region = Region::everything();
@@ -102,7 +102,7 @@ pub fn domain(bytes: &[u8], shape: Shape) -> Result<Domain, VnnlibError> {
             [Expression::Word("assert"), assertion] => {
                 let asserted = Region::of(assertion, &variables).map_err(at)?;
                 match asserted.inexact {
-                    Some(reason) if shape == Shape::Box => return Err(reason.at(line)),
+                    Some(reason) if otherwise == Otherwise::Refuse => return Err(reason.at(line)),
                     _ => region.intersect(asserted),
                 }
             }
@@ -153,13 +153,13 @@ mod tests {
     const FIRST: &str = "; a property\n(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
         (assert (<= X_0 0.5))\n(assert (>= X_0 -0.5))\n(assert (and (<= -1 X_1) (<= X_1 1e1)))\n(assert (>= Y_0 3))\n";
 
-    fn bounds(text: &str, shape: Shape) -> Result<(Vec<f64>, Vec<f64>), VnnlibError> {
-        domain(text.as_bytes(), shape).map(|domain| (domain.lo().to_vec(), domain.hi().to_vec()))
+    fn bounds(text: &str, otherwise: Otherwise) -> Result<(Vec<f64>, Vec<f64>), VnnlibError> {
+        domain(text.as_bytes(), otherwise).map(|domain| (domain.lo().to_vec(), domain.hi().to_vec()))
     }
 
     #[test]
     fn version_1_boxes() {
-        assert_eq!(bounds(FIRST, Shape::Box), Ok((vec![-0.5, -1.0], vec![0.5, 10.0])));
+        assert_eq!(bounds(FIRST, Otherwise::Refuse), Ok((vec![-0.5, -1.0], vec![0.5, 10.0])));
     }
 
     #[test]
@@ -167,38 +167,42 @@ mod tests {
         let text = "(vnnlib-version <2.0>)\n(declare-network acc\n (declare-input X Real [1,3])\n (declare-hidden H Real [4] \"h\")\n\
              (declare-output Y Real [])\n)\n(assert (<= (* -1.0 X[0,0]) 0.0))\n(assert (<= X [0, 0] 50.0))\n\
              (assert (and (<= (- 5) X[0,1]) (<= X[0,1] 5)))\n(assert (== X[0,2] 2.5))\n(assert (or (<= Y -3.0) (>= Y 0.0)))\n";
-        assert_eq!(bounds(text, Shape::Box), Ok((vec![-0.0, -5.0, 2.5], vec![50.0, 5.0, 2.5])));
+        assert_eq!(bounds(text, Otherwise::Refuse), Ok((vec![-0.0, -5.0, 2.5], vec![50.0, 5.0, 2.5])));
     }
 
     #[test]
     fn disjunctions_are_refused_or_hulled() {
         let two =
             format!("{FIRST}(assert (or (and (>= X_0 0.1) (<= X_0 0.2) (>= Y_0 1)) (and (>= X_0 0.3) (<= X_0 0.4))))");
-        assert_eq!(bounds(&two, Shape::Box), Err(VnnlibError::Disjunction { line: 9 }));
-        assert_eq!(bounds(&two, Shape::Hull), Ok((vec![0.1, -1.0], vec![0.4, 10.0])));
+        assert_eq!(bounds(&two, Otherwise::Refuse), Err(VnnlibError::Disjunction { line: 9 }));
+        assert_eq!(bounds(&two, Otherwise::Hull), Ok((vec![0.1, -1.0], vec![0.4, 10.0])));
     }
 
     #[test]
     fn a_disjunction_over_outputs_alone_is_no_obstacle() {
         let same = "(and (>= X_0 0) (<= X_0 0.25)";
         let text = format!("{FIRST}(assert (or {same} (<= Y_0 1)) {same} (>= Y_0 2))))");
-        assert_eq!(bounds(&text, Shape::Box), Ok((vec![0.0, -1.0], vec![0.25, 10.0])));
+        assert_eq!(bounds(&text, Otherwise::Refuse), Ok((vec![0.0, -1.0], vec![0.25, 10.0])));
     }
 
     #[test]
     fn constraints_over_several_inputs_are_refused_or_left_out() {
         for constraint in ["(<= (+ X_0 X_1) 1)", "(<= (* X_0 X_0) 1)"] {
             let text = format!("{FIRST}(assert {constraint})");
-            assert_eq!(bounds(&text, Shape::Box), Err(VnnlibError::NotABound { line: 9 }));
-            assert_eq!(bounds(&text, Shape::Hull), bounds(FIRST, Shape::Box));
+            assert_eq!(bounds(&text, Otherwise::Refuse), Err(VnnlibError::NotABound { line: 9 }));
+            assert_eq!(bounds(&text, Otherwise::Hull), bounds(FIRST, Otherwise::Refuse));
         }
         let mixed = format!("{FIRST}(assert (<= Y_0 (+ X_0 X_1)))");
-        assert_eq!(bounds(&mixed, Shape::Box), bounds(FIRST, Shape::Box), "that is a property, not a domain");
+        assert_eq!(
+            bounds(&mixed, Otherwise::Refuse),
+            bounds(FIRST, Otherwise::Refuse),
+            "that is a property, not a domain"
+        );
     }
 
     #[test]
     fn broken_files_are_refused_with_their_line() {
-        let refused = |text: &str| bounds(text, Shape::Box).expect_err("must be refused").to_string();
+        let refused = |text: &str| bounds(text, Otherwise::Refuse).expect_err("must be refused").to_string();
         assert_eq!(refused("(assert (<= X_0 1)"), "line 1: a parenthesis that is not closed");
         assert!(refused("(declare-const X_0 Real)\n(assert (<= X_1 1))").starts_with("line 2: "));
         assert_eq!(refused("(declare-const X_0 Real)(assert (<= X_0 1))"), "input 0 has no lower bound");

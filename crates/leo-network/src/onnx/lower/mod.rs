@@ -182,10 +182,11 @@ impl Subject<'_> {
 
 fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
     let found = match value {
+        Value::Unreadable { name, error } => return Reason::Tensor { name: name.clone(), error: error.clone() },
         Value::Constant(_) => "a constant".to_owned(),
         Value::Computed(_) => "computed from the network's input".to_owned(),
         Value::Tail { .. } => "computed after the last affine map".to_owned(),
         Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
     };
-    Reason::Unusable(format!("input {index} should be {wanted}, but is {found}"))
+    Reason::Unusable(format!("has an input {index} that should be {wanted}, but is {found}"))
 }

@@ -44,7 +44,8 @@ pub(super) fn constant(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, R
     let tensor = match call.node.attribute.first() {
         Some(attribute) => match attribute.name() {
             "value" => match &attribute.t {
-                Some(tensor) => Tensor::decode(tensor, call.folder).map_err(Reason::Tensor)?,
+                Some(tensor) => Tensor::decode(tensor, call.folder)
+                    .map_err(|error| Reason::Tensor { name: tensor.name().to_owned(), error })?,
                 None => return Err(Reason::Unusable("has no value".to_owned())),
             },
             "value_float" => float(vec![], &[attribute.f()]),

@@ -1,0 +1,43 @@
+//! `leo run`
+
+use std::io::{BufWriter, Write, stdout};
+
+use anyhow::{Context, Result};
+use leo_network::array::Elements;
+use leo_network::{Array, Model};
+
+use crate::args::Run;
+use crate::domain::samples;
+
+pub fn run(arguments: &Run) -> Result<()> {
+    let model = Model::load(&arguments.model)?;
+    let samples = samples(&arguments.input, arguments.divide)?;
+    let outputs =
+        model.run(&samples, arguments.output_name.as_deref()).with_context(|| arguments.model.display().to_string())?;
+    match &arguments.output {
+        Some(path) => Ok(outputs.save(path)?),
+        None => print(&outputs),
+    }
+}
+
+/// One sample a line, in as many digits as tell the numbers apart.
+fn print(outputs: &Array) -> Result<()> {
+    let mut out = BufWriter::new(stdout().lock());
+    let rows = outputs.shape().first().copied().unwrap_or(1).max(1);
+    let width = (outputs.len() / rows).max(1);
+    macro_rules! lines {
+        ($values:expr) => {
+            for row in $values.chunks(width) {
+                writeln!(out, "{}", row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))?;
+            }
+        };
+    }
+    match outputs.elements() {
+        Elements::U8(values) => lines!(values),
+        Elements::I64(values) => lines!(values),
+        Elements::F32(values) => lines!(values),
+        Elements::F64(values) => lines!(values),
+    }
+    out.flush()?;
+    Ok(())
+}

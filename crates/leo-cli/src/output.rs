@@ -1,0 +1,78 @@
+//! What every command needs to speak to people: tables, numbers, and one-line errors.
+
+use std::fmt::Display;
+use std::io;
+
+use comfy_table::presets::ASCII_MARKDOWN;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+/// How wide a table may be.
+const WIDTH: u16 = 80;
+
+/// The longest error that is printed whole. Names in hostile files can be megabytes long.
+const LONGEST_ERROR: usize = 1000;
+
+/// A table with these columns; numbers stand to the right in those marked so.
+pub fn table(columns: &[(&str, CellAlignment)]) -> Table {
+    let mut table = Table::new();
+    table.load_style(ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
+    table.set_header(columns.iter().map(|(title, _)| *title));
+    for (column, (_, alignment)) in table.column_iter_mut().zip(columns) {
+        column.set_cell_alignment(*alignment);
+    }
+    table
+}
+
+/// A whole number with its digits in groups of three.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// `1 unit`, `2 units`.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Several things with commas between them.
+pub fn listed<T: Display>(things: impl IntoIterator<Item = T>) -> String {
+    things.into_iter().map(|thing| thing.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Text without line breaks or other control characters, and not too long.
+pub fn one_line(text: &str) -> String {
+    let mut line: String = text
+        .chars()
+        .take(LONGEST_ERROR)
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect();
+    if text.chars().nth(LONGEST_ERROR).is_some() {
+        line.push_str(" ...");
+    }
+    line
+}
+
+/// Whether an error only says that nobody reads our output any more.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([counted(1, "unit"), counted(2, "unit")], ["1 unit", "2 units"]);
+    }
+
+    #[test]
+    fn errors_stay_on_one_line() {
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(one_line(&"x".repeat(2000)).len(), LONGEST_ERROR + 4);
+    }
+}
