@@ -16,6 +16,15 @@ pub(crate) enum Axis {
     Fixed(usize),
 }
 
+/// One entry of a shape that is computed with, as when a graph reshapes to "as many rows as before".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A number that is known.
+    Number(i64),
+    /// How many samples there are, which is not.
+    Batch,
+}
+
 /// The axes of a tensor, at most one of them the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dims(Vec<Axis>);
@@ -98,23 +107,24 @@ impl Dims {
         Ok(Self(vec![joined(outer)?, joined(inner)?]))
     }
 
-    /// ONNX's Reshape: `target` may say 0 for "as before" (unless `zero_is_zero`) and -1 for "what is left".
+    /// ONNX's Reshape, to axes some of which may be open: the number in `target` may be 0 for "as before" (unless `zero_is_zero`) and -1 for "what is left".
     ///
     /// Elements keep their row-major order. So the batch must come out as one axis, with as many elements of the
     /// sample before it as there were.
-    pub(super) fn reshaped(&self, target: &[i64], zero_is_zero: bool) -> Result<Self, Reason> {
+    pub(super) fn reshaped(&self, target: &[Entry], zero_is_zero: bool) -> Result<Self, Reason> {
         let wrong = || Reason::from(ShapeError::mismatch(format!("cannot give {} the shape {target:?}", self)));
         let mut axes = Vec::new();
         let mut open = None;
         for (position, &entry) in target.iter().enumerate() {
             axes.push(match entry {
-                0 if zero_is_zero => return Err(wrong()),
-                0 => *self.0.get(position).ok_or_else(wrong)?,
-                -1 if open.is_none() => {
+                Entry::Batch => Axis::Batch(None),
+                Entry::Number(0) if zero_is_zero => return Err(wrong()),
+                Entry::Number(0) => *self.0.get(position).ok_or_else(wrong)?,
+                Entry::Number(-1) if open.is_none() => {
                     open = Some(position);
                     Axis::Fixed(1)
                 }
-                _ => Axis::Fixed(usize::try_from(entry).map_err(|_| wrong())?),
+                Entry::Number(number) => Axis::Fixed(usize::try_from(number).map_err(|_| wrong())?),
             });
         }
         let samples_before: usize = self.batch_axis().map_or(1, |batch| extents(&self.0[..batch]).iter().product());
@@ -122,7 +132,11 @@ impl Dims {
         let keeps_order = |axes: &[Axis], batch: usize| product(&extents(&axes[..batch])) == Some(samples_before);
         let batch = self.batch_axis().map(|axis| self.0[axis]);
 
-        let copied = axes.iter().position(|axis| matches!(axis, Axis::Batch(_)));
+        let mut batches = (0..axes.len()).filter(|&position| matches!(axes[position], Axis::Batch(_)));
+        let copied = batches.next();
+        if batches.next().is_some() || (copied.is_some() && batch.is_none()) {
+            return Err(wrong());
+        }
         if let (Some(batch), None) = (batch, copied) {
             // The batch is not copied by a 0: it is the open entry, or a number that equals it.
             let Axis::Batch(samples) = batch else { return Err(wrong()) };
@@ -204,7 +218,8 @@ mod tests {
     use super::*;
 
     fn reshape(from: &[Axis], target: &[i64]) -> Option<Vec<Axis>> {
-        Dims::new(from.to_vec()).reshaped(target, false).ok().map(|dims| dims.0)
+        let target: Vec<Entry> = target.iter().map(|&number| Entry::Number(number)).collect();
+        Dims::new(from.to_vec()).reshaped(&target, false).ok().map(|dims| dims.0)
     }
 
     #[test]
@@ -223,6 +238,16 @@ mod tests {
         assert_eq!(reshape(&[Fixed(2), Fixed(6)], &[-1, 4]), Some(vec![Fixed(3), Fixed(4)]));
         assert_eq!(reshape(&[Fixed(2), Fixed(6)], &[-1, 5]), None);
         assert_eq!(reshape(&[Fixed(2)], &[-1, -1]), None);
+    }
+
+    #[test]
+    fn a_computed_shape_names_the_batch_once() {
+        let image = Dims::new(vec![Batch(None), Fixed(2), Fixed(3)]);
+        let flat = image.reshaped(&[Entry::Batch, Entry::Number(-1)], false);
+        assert_eq!(flat.ok().map(|dims| dims.0), Some(vec![Batch(None), Fixed(6)]));
+        assert!(image.reshaped(&[Entry::Batch, Entry::Batch, Entry::Number(6)], false).is_err());
+        assert!(image.reshaped(&[Entry::Number(6), Entry::Batch], false).is_err());
+        assert!(Dims::fixed(&[6]).reshaped(&[Entry::Batch, Entry::Number(6)], false).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::dims::{Axis, Dims};
+use super::dims::{Axis, Dims, Entry};
 use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
 use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
@@ -34,8 +34,11 @@ pub(super) enum Value {
     Constant(Rc<Tensor>),
     /// A value of the network.
     Computed(Computed),
-    /// A value of the tail, and its axes where they are known.
-    Tail { index: usize, dims: Option<Dims> },
+    /// A shape, or one entry of it, that depends on the size of the batch.
+    Extents { entries: Vec<Entry>, scalar: bool },
+    /// A value of the tail: the operator that makes it, the one that the tail begins with before it, and its axes where
+    /// they are known.
+    Tail { index: usize, first: usize, dims: Option<Dims> },
     /// A constant that Leo cannot read, which is no matter where only the tail does.
     Unreadable { name: String, error: TensorError },
     /// Made from constants alone, by an operator that Leo has no function for.
@@ -207,7 +210,7 @@ impl<'a> Importer<'a> {
     /// The first operator of the tail that a call depends on.
     fn tail_before(&self, call: &Call<'_>) -> Option<usize> {
         call.inputs.iter().flatten().find_map(|input| match input {
-            Value::Tail { index, .. } => Some(*index),
+            Value::Tail { first, .. } => Some(*first),
             _ => None,
         })
     }
@@ -218,8 +221,10 @@ impl<'a> Importer<'a> {
         for input in call.inputs.iter().flatten() {
             let (source, dims) = match input {
                 Value::Computed(computed) => (self.leave(computed.id), Some(computed.dims.clone())),
-                Value::Tail { index, dims } => (Source::Tail(*index), dims.clone()),
-                Value::Constant(_) | Value::Unreadable { .. } | Value::Unfolded { .. } => continue,
+                Value::Tail { index, dims, .. } => (Source::Tail(*index), dims.clone()),
+                Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } | Value::Unfolded { .. } => {
+                    continue;
+                }
             };
             known = dims
                 .and_then(|dims| lower::tail_function(call, &dims))
@@ -234,7 +239,8 @@ impl<'a> Importer<'a> {
             operator: call.node.op_type().to_owned(),
             function,
         });
-        Value::Tail { index: self.tail.nodes.len() - 1, dims: known.map(|(_, _, dims)| dims) }
+        let index = self.tail.nodes.len() - 1;
+        Value::Tail { index, first: self.tail_before(call).unwrap_or(index), dims: known.map(|(_, _, dims)| dims) }
     }
 
     /// Makes a value one of the network's outputs.
@@ -249,7 +255,7 @@ impl<'a> Importer<'a> {
     fn output(&mut self, name: &str) -> Result<(Source, Option<Dims>), OnnxError> {
         match self.values.get(name).cloned() {
             Some(Value::Computed(computed)) => Ok((self.leave(computed.id), Some(computed.dims))),
-            Some(Value::Tail { index, dims }) => Ok((Source::Tail(index), dims)),
+            Some(Value::Tail { index, dims, .. }) => Ok((Source::Tail(index), dims)),
             _ => Err(OnnxError::ConstantOutput { output: name.to_owned() }),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Call, Subject};
 use crate::onnx::Reason;
-use crate::onnx::dims::{Axis, Dims, resolve_axis};
+use crate::onnx::dims::{Axis, Dims, Entry, resolve_axis};
 use crate::onnx::import::{Importer, Value};
 use crate::op::Transpose;
 use crate::shape::ShapeError;
@@ -18,8 +18,10 @@ pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
 
 pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
-    let missing = || Reason::Unusable("has no shape to give".to_owned());
-    let target = call.ints("shape", 1)?.ok_or_else(missing)?;
+    let target = match call.required(1)? {
+        Value::Extents { entries, .. } => entries.clone(),
+        _ => call.ints("shape", 1)?.unwrap_or_default().into_iter().map(Entry::Number).collect(),
+    };
     let dims = subject.dims().reshaped(&target, call.int("allowzero", 0) != 0)?;
     relabel(importer, &subject, dims)
 }
@@ -44,6 +46,9 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
 }
 
 pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    if let Value::Extents { entries, scalar: true } = call.required(0)? {
+        return Ok(Value::Extents { entries: entries.clone(), scalar: false });
+    }
     let subject = call.subject()?;
     let dims = subject.dims();
     let missing = || Reason::Unusable("has no axes to insert".to_owned());

@@ -1,6 +1,7 @@
 //! What each ONNX operator becomes, one function an operator, grouped by kin.
 
 mod arithmetic;
+mod extents;
 mod layout;
 mod linear;
 mod passing;
@@ -32,16 +33,19 @@ const OPERATORS: &[(&str, Lowering)] = &[
     ("Add", passive(arithmetic::add)),
     ("BatchNormalization", essential(arithmetic::batch_normalization)),
     ("Cast", passive(passing::cast)),
+    ("Concat", passive(extents::concat)),
     ("Constant", passive(passing::constant)),
     ("Div", passive(arithmetic::div)),
     ("Dropout", passive(passing::dropout)),
     ("Flatten", passive(layout::flatten)),
+    ("Gather", passive(extents::gather)),
     ("Gemm", essential(linear::gemm)),
     ("Identity", passive(passing::identity)),
     ("MatMul", essential(linear::matmul)),
     ("Mul", passive(arithmetic::mul)),
     ("Relu", essential(relu)),
     ("Reshape", passive(layout::reshape)),
+    ("Shape", passive(extents::shape)),
     ("Squeeze", passive(layout::squeeze)),
     ("Sub", passive(arithmetic::sub)),
     ("Transpose", passive(layout::transpose)),
@@ -185,6 +189,7 @@ fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
         Value::Unreadable { name, error } => return Reason::Tensor { name: name.clone(), error: error.clone() },
         Value::Constant(_) => "a constant".to_owned(),
         Value::Computed(_) => "computed from the network's input".to_owned(),
+        Value::Extents { .. } => "computed from the size of the batch".to_owned(),
         Value::Tail { .. } => "computed after the last affine map".to_owned(),
         Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
     };

@@ -24,6 +24,9 @@ pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Re
 /// Between floats, a cast changes nothing but rounding: a constant is rounded, a computed value is, in real
 /// arithmetic, itself.
 pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    if let shape @ Value::Extents { .. } = call.required(0)? {
+        return Ok(shape.clone());
+    }
     let target = call.int("to", 0);
     let float = i32::try_from(target).ok().and_then(Float::from_code);
     match (call.subject()?, float) {

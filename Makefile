@@ -1,0 +1,36 @@
+# Everything that people and CI do with the project. `make demo` and `make test` need nothing but Rust and, to install
+# what is missing, root or sudo; see tools/setup.
+
+CARGO ?= cargo
+VENV ?= .venv
+REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
+
+.PHONY: demo test bench fmt setup
+
+demo: setup
+	@echo "Building Leo (under a minute the first time) ..."
+	@$(CARGO) build --release --quiet --bin leo
+	@./tools/demo "$${CARGO_TARGET_DIR:-target}/release/leo"
+
+test: setup $(VENV)/installed
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	LEO_PYTHON="$(abspath $(VENV))/bin/python" $(CARGO) test --workspace
+
+bench: setup
+	$(CARGO) bench --workspace
+
+fmt:
+	$(CARGO) fmt --all
+
+setup:
+	@./tools/setup build
+
+# ONNX Runtime and the exporters that the tests compare with.
+$(VENV)/installed: $(REQUIREMENTS)
+	@./tools/setup python
+	@echo "Installing ONNX Runtime and scikit-learn for the cross-checks into $(VENV) ..."
+	python3 -m venv "$(VENV)"
+	"$(VENV)/bin/python" -m pip install --quiet --disable-pip-version-check --requirement $(REQUIREMENTS)
+	touch $@
