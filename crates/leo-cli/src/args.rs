@@ -39,12 +39,12 @@ pub struct Inspect {
     /// The network, an .onnx or .nnet file
     pub model: PathBuf,
 
-    #[command(flatten)]
-    pub domain: DomainArguments,
-
     /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub domain: DomainArguments,
 }
 
 const INSPECT_HELP: &str = "\

@@ -11,25 +11,28 @@ use crate::args::DomainArguments;
 /// The domain that the arguments ask for, checked against the model; an NNet file's own where they ask for none.
 pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>> {
     let inputs = model.network().input().elements();
-    let domain = match (&arguments.domain, &arguments.data, model.format()) {
-        (Some(spec), _, _) => from_spec(spec, inputs, arguments.hull).with_context(|| format!("--domain {spec}"))?,
+    let (domain, source) = match (&arguments.domain, &arguments.data, model.format()) {
+        (Some(spec), _, _) => {
+            let source = format!("--domain {spec}");
+            (from_spec(spec, inputs, arguments.hull).with_context(|| source.clone())?, source)
+        }
         (None, Some(path), _) => {
-            let samples = samples(path, arguments.divide)?;
-            Domain::of_samples(&samples).with_context(|| path.display().to_string())?
+            let source = path.display().to_string();
+            (Domain::of_samples(&samples(path, arguments.divide)?).with_context(|| source.clone())?, source)
         }
         // The file's own box is shown if there is one; a file without one is a network all the same.
         (None, None, Format::Nnet(nnet)) => match nnet.domain() {
-            Ok(domain) => domain,
+            Ok(domain) => (domain, "the file's own domain".to_owned()),
             Err(_) => return Ok(None),
         },
         (None, None, _) if arguments.margin.is_some() => bail!("--margin widens a domain: give --domain or --data too"),
         (None, None, _) => return Ok(None),
     };
-    let domain = match arguments.margin {
+    let domain = domain.for_inputs(inputs).context(source)?;
+    Ok(Some(match arguments.margin {
         Some(margin) => domain.widened(margin).context("--margin")?,
         None => domain,
-    };
-    Ok(Some(domain.for_inputs(inputs)?))
+    }))
 }
 
 /// Reads samples, divided if that is asked for.

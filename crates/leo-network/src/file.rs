@@ -144,12 +144,16 @@ fn try_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    if !folder.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "its folder does not exist"));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".leo-").suffix(".part");
     // Temporary files are private by default; this one is about to become the user's, under the user's umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
+    // The name of the temporary file would only confuse: it is not what the user asked for.
+    let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;

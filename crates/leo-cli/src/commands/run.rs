@@ -1,5 +1,6 @@
 //! `leo run`
 
+use std::fmt::{Display, LowerExp};
 use std::io::{BufWriter, Write, stdout};
 
 use anyhow::{Context, Result};
@@ -28,7 +29,7 @@ fn print(outputs: &Array) -> Result<()> {
     macro_rules! lines {
         ($values:expr) => {
             for row in $values.chunks(width) {
-                writeln!(out, "{}", row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))?;
+                writeln!(out, "{}", row.iter().map(|value| shortest(value)).collect::<Vec<_>>().join(" "))?;
             }
         };
     }
@@ -40,4 +41,10 @@ fn print(outputs: &Array) -> Result<()> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// As few characters as tell the number apart from its neighbours.
+fn shortest(number: &(impl Display + LowerExp)) -> String {
+    let (plain, scientific) = (number.to_string(), format!("{number:e}"));
+    if scientific.len() < plain.len() { scientific } else { plain }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::OnnxError;
-use super::dims::{Axis, Dims};
 use super::proto::Dimension;
 use super::proto::{
     AttributeProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
@@ -31,15 +30,29 @@ pub(super) struct Emitter<'n> {
     opset: i64,
     /// Whether values have a batch in front of the sample's axes.
     batched: bool,
-    taken: HashSet<String>,
+    /// The names of values, and those of nodes, that are taken.
+    values: HashSet<String>,
+    names: HashSet<String>,
     pub(super) nodes: Vec<NodeProto>,
     pub(super) constants: Vec<TensorProto>,
 }
 
 impl<'n> Emitter<'n> {
-    /// An emitter for the nodes of `network`, that avoids the names in `taken`.
-    pub(super) fn new(network: &'n Network, float: Float, opset: i64, batched: bool, taken: HashSet<String>) -> Self {
-        Self { network, float, opset, batched, taken, nodes: Vec::new(), constants: Vec::new() }
+    /// An emitter for the nodes of `network`, that avoids all names in `graph`.
+    pub(super) fn new(network: &'n Network, float: Float, opset: i64, batched: bool, graph: &GraphProto) -> Self {
+        let nodes = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output)).map(String::as_str);
+        let others = graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|value| value.name());
+        let constants = graph.initializer.iter().map(|tensor| tensor.name());
+        Self {
+            network,
+            float,
+            opset,
+            batched,
+            values: nodes.chain(others).chain(constants).map(str::to_owned).collect(),
+            names: graph.node.iter().map(|node| node.name().to_owned()).collect(),
+            nodes: Vec::new(),
+            constants: Vec::new(),
+        }
     }
 
     /// Emits the whole network, from the value called `input` to values called `outputs`.
@@ -64,21 +77,16 @@ impl<'n> Emitter<'n> {
         }
     }
 
-    /// A name that nothing has yet.
+    /// A name that no value has yet.
     fn fresh(&mut self, stem: &str) -> String {
-        let mut name = stem.to_owned();
-        let mut count = 1;
-        while !self.taken.insert(name.clone()) {
-            count += 1;
-            name = format!("{stem}_{count}");
-        }
-        name
+        unused(&mut self.values, stem)
     }
 
     fn push(&mut self, operator: &str, name: &str, input: Vec<String>, output: &str, attribute: Vec<AttributeProto>) {
+        let name = (!name.is_empty()).then(|| unused(&mut self.names, name));
         self.nodes.push(NodeProto {
             op_type: Some(operator.to_owned()),
-            name: (!name.is_empty()).then(|| name.to_owned()),
+            name,
             input,
             output: vec![output.to_owned()],
             attribute,
@@ -172,6 +180,17 @@ impl<'n> Emitter<'n> {
     }
 }
 
+/// The stem, with a number behind it if it is taken; taken from now on.
+fn unused(taken: &mut HashSet<String>, stem: &str) -> String {
+    let mut name = stem.to_owned();
+    let mut count = 1;
+    while !taken.insert(name.clone()) {
+        count += 1;
+        name = format!("{stem}_{count}");
+    }
+    name
+}
+
 fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -213,19 +232,17 @@ impl Document {
         if export.outputs.len() != network.outputs().len() || distinct.len() != export.outputs.len() + 1 {
             return Err(OnnxError::Splice("input and outputs need one name each, all different".to_owned()));
         }
-        let taken = distinct.into_iter().cloned().collect();
-        let mut emitter = Emitter::new(network, export.float, EMITTED_OPSET, true, taken);
-        emitter.emit(&export.input, &export.outputs);
-        let declare = |name: &String, shape: &Shape| value_info(name, export.float, shape);
+        let declare = |name: &String, shape: &Shape| batch_info(name, export.float, shape);
         let outputs = export.outputs.iter().zip(network.outputs());
-        let graph = GraphProto {
+        let mut graph = GraphProto {
             name: Some("network".to_owned()),
-            node: emitter.nodes,
-            initializer: emitter.constants,
             input: vec![declare(&export.input, network.input())],
             output: outputs.map(|(name, &value)| declare(name, network.shape(value))).collect(),
             ..GraphProto::default()
         };
+        let mut emitter = Emitter::new(network, export.float, EMITTED_OPSET, true, &graph);
+        emitter.emit(&export.input, &export.outputs);
+        (graph.node, graph.initializer) = (emitter.nodes, emitter.constants);
         let metadata = export
             .metadata
             .iter()
@@ -243,17 +260,17 @@ impl Document {
     }
 }
 
-fn value_info(name: &str, float: Float, sample: &Shape) -> ValueInfoProto {
-    let mut axes = vec![Axis::Batch(None)];
-    axes.extend_from_slice(Dims::fixed(sample.extents()).axes());
-    let dim = axes.iter().map(|axis| Dimension {
-        value: Some(match axis {
-            Axis::Batch(_) => DimensionValue::Param("N".to_owned()),
-            Axis::Fixed(extent) => DimensionValue::Value(*extent as i64),
-        }),
-        ..Dimension::default()
-    });
-    let tensor = TensorType { elem_type: Some(float.code()), shape: Some(TensorShapeProto { dim: dim.collect() }) };
+/// Declares an input or output: a batch of any size of such samples.
+fn batch_info(name: &str, float: Float, sample: &Shape) -> ValueInfoProto {
+    let batch = DimensionValue::Param("N".to_owned());
+    let extents = sample.extents().iter().map(|&extent| DimensionValue::Value(extent as i64));
+    value_info(name, float.code(), std::iter::once(batch).chain(extents))
+}
+
+/// Declares a value with these axes.
+pub(super) fn value_info(name: &str, elem_type: i32, axes: impl Iterator<Item = DimensionValue>) -> ValueInfoProto {
+    let dim = axes.map(|axis| Dimension { value: Some(axis), ..Dimension::default() }).collect();
+    let tensor = TensorType { elem_type: Some(elem_type), shape: Some(TensorShapeProto { dim }) };
     ValueInfoProto {
         name: Some(name.to_owned()),
         r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)), ..TypeProto::default() }),

@@ -15,15 +15,21 @@ pub(super) fn label(node: &NodeProto) -> String {
 
 /// The nodes that the outputs depend on, each after those it depends on, otherwise in the file's order.
 pub(super) fn live_order(graph: &GraphProto) -> Result<Vec<usize>, OnnxError> {
+    order_for(graph, &[], &HashSet::new())
+}
+
+/// The nodes that the outputs and the values in `also` depend on, where the values in `apart` come from elsewhere.
+pub(super) fn order_for(graph: &GraphProto, also: &[&str], apart: &HashSet<&str>) -> Result<Vec<usize>, OnnxError> {
     let producers = producers(graph)?;
-    let given = given_names(graph);
+    let mut given = given_names(graph);
+    given.extend(apart);
     let mut live = HashSet::new();
     let mut wanted = Vec::new();
-    for output in &graph.output {
-        match producers.get(output.name()) {
+    for output in graph.output.iter().map(|output| output.name()).chain(also.iter().copied()) {
+        match producers.get(output) {
             Some(&node) => wanted.push(node),
-            None if given.contains(output.name()) => {}
-            None => return Err(OnnxError::MissingOutput { output: output.name().to_owned() }),
+            None if given.contains(output) => {}
+            None => return Err(OnnxError::MissingOutput { output: output.to_owned() }),
         }
     }
     while let Some(index) = wanted.pop() {

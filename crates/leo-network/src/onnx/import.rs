@@ -78,12 +78,12 @@ pub(super) fn import(graph: &GraphProto, opset: i64, folder: Option<&Path>) -> R
 fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxError> {
     let wrong = |reason: &str| OnnxError::Input { name: input.name().to_owned(), reason: reason.to_owned() };
     let Some(TypeValue::Tensor(tensor)) = input.r#type.as_ref().and_then(|of| of.value.as_ref()) else {
-        return Err(wrong("is not a tensor"));
+        return Err(wrong("it is not a tensor"));
     };
     let float = Float::from_code(tensor.elem_type()).ok_or_else(|| {
-        wrong(&format!("has the element type {}; Leo takes inputs of 16, 32 or 64 bit floats", tensor.elem_type()))
+        wrong(&format!("it has the element type {}; Leo takes inputs of 16, 32 or 64 bit floats", tensor.elem_type()))
     })?;
-    let shape = tensor.shape.as_ref().ok_or_else(|| wrong("has no shape"))?;
+    let shape = tensor.shape.as_ref().ok_or_else(|| wrong("it has no shape"))?;
     let rank = shape.dim.len();
     let mut axes = Vec::new();
     for (position, dimension) in shape.dim.iter().enumerate() {
@@ -96,10 +96,14 @@ fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxErro
             (0, None) => Axis::Batch(None),
             (0, Some(samples)) if samples > 1 && rank > 1 => Axis::Batch(Some(samples)),
             (_, Some(extent)) => Axis::Fixed(extent),
-            (_, None) => return Err(wrong(&format!("has no fixed size along axis {position}"))),
+            (_, None) => return Err(wrong(&format!("it has no fixed size along axis {position}"))),
         });
     }
     Ok((axes, float))
+}
+
+fn at(node: &NodeProto, reason: Reason) -> OnnxError {
+    OnnxError::Node { node: label(node), operator: node.op_type().to_owned(), reason }
 }
 
 /// The state of reading a graph.
@@ -111,6 +115,8 @@ pub(super) struct Importer<'a> {
     values: HashMap<&'a str, Value>,
     names: HashMap<ValueId, (String, Computed)>,
     tail: Tail,
+    /// For each operator of the tail, its node and why it is not part of the network.
+    kept: Vec<(&'a NodeProto, Reason)>,
     /// The values that leave the network.
     leaving: Vec<ValueId>,
 }
@@ -119,7 +125,7 @@ impl<'a> Importer<'a> {
     fn run(
         graph: &'a GraphProto,
         opset: i64,
-        folder: Option<&Path>,
+        folder: Option<&'a Path>,
         input: &'a ValueInfoProto,
         dims: Dims,
         float: Float,
@@ -134,6 +140,7 @@ impl<'a> Importer<'a> {
             values: HashMap::new(),
             names: HashMap::new(),
             tail: Tail::default(),
+            kept: Vec::new(),
             leaving: Vec::new(),
         };
         importer.define(input.name(), Value::Computed(computed.clone()));
@@ -151,8 +158,11 @@ impl<'a> Importer<'a> {
                 };
                 importer.define(name, value);
             }
-            let operator = node.op_type().to_owned();
-            importer.lower(node, folder).map_err(|reason| OnnxError::Node { node: label(node), operator, reason })?;
+            let call = importer.call(node, folder).map_err(|reason| at(node, reason))?;
+            if let Some((culprit, reason)) = importer.misplaced(&call) {
+                return Err(at(culprit, reason.clone()));
+            }
+            importer.lower(&call).map_err(|reason| at(node, reason))?;
         }
         let outputs = graph.output.iter().map(|output| importer.output(output.name())).collect::<Result<_, _>>()?;
         let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
@@ -166,42 +176,45 @@ impl<'a> Importer<'a> {
         self.values.insert(name, value);
     }
 
-    fn lower(&mut self, node: &'a NodeProto, folder: Option<&Path>) -> Result<(), Reason> {
-        self.node = node.name().to_owned();
-        let missing = || Reason::Unusable("reads a constant that Leo cannot read".to_owned());
-        let mut inputs = Vec::new();
-        for name in &node.input {
-            inputs.push(match name.as_str() {
-                "" => None,
-                name => Some(self.values.get(name).cloned().ok_or_else(missing)?),
-            });
-        }
-        let call = Call { node, inputs, opset: self.opset, folder };
+    fn call(&self, node: &'a NodeProto, folder: Option<&'a Path>) -> Result<Call<'a>, Reason> {
+        let missing = |name: &str| Reason::Unusable(format!("reads {name:?}, an output that exists in training only"));
+        let value = |name: &String| match name.as_str() {
+            "" => Ok(None),
+            name => self.values.get(name).cloned().map(Some).ok_or_else(|| missing(name)),
+        };
+        let inputs = node.input.iter().map(value).collect::<Result<_, _>>()?;
         let native = matches!(node.domain(), "" | "ai.onnx");
-        let function = native.then(|| lower::function(node.op_type())).flatten();
-        if native && lower::refused_everywhere(node.op_type()) {
-            return Err(Reason::Unsupported);
+        let lowering = native.then(|| lower::lowering(node.op_type())).flatten();
+        Ok(Call { node, inputs, opset: self.opset, folder, native, lowering })
+    }
+
+    /// An operator that stands where Leo cannot have it, and why: the call's own, or one before it that was kept for the
+    /// tail although the call's is not one for the tail.
+    fn misplaced(&self, call: &Call<'a>) -> Option<(&'a NodeProto, &Reason)> {
+        if call.native && lower::refused_everywhere(call.node.op_type()) {
+            return Some((call.node, &Reason::Unsupported));
         }
-        let made = match self.tail_before(&call) {
-            Some(tail) if function.is_some_and(|function| function.ends_tail) => {
-                return Err(Reason::AfterTail { operator: self.tail.nodes[tail].operator.clone() });
-            }
-            Some(_) => self.keep_in_tail(&call),
-            None => match function {
-                Some(function) => match (function.lower)(self, &call) {
-                    Err(Reason::NotAffine(_)) if !function.ends_tail => self.keep_in_tail(&call),
-                    lowered => lowered?,
-                },
-                None if call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_))) => {
-                    self.keep_in_tail(&call)
-                }
-                None => Value::Unfolded { operator: node.op_type().to_owned() },
+        let first = self.tail_before(call).filter(|_| call.lowering.is_some_and(|lowering| lowering.ends_tail))?;
+        let (node, reason) = &self.kept[first];
+        Some((node, reason))
+    }
+
+    fn lower(&mut self, call: &Call<'a>) -> Result<(), Reason> {
+        self.node = call.node.name().to_owned();
+        let computed = call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_)));
+        let made = match call.lowering {
+            _ if self.tail_before(call).is_some() => self.keep_in_tail(call, Reason::Unsupported),
+            Some(lowering) => match (lowering.lower)(self, call) {
+                Err(reason @ Reason::NotAffine(_)) if !lowering.ends_tail => self.keep_in_tail(call, reason),
+                lowered => lowered?,
             },
+            None if computed => self.keep_in_tail(call, Reason::Unsupported),
+            None => Value::Unfolded { operator: call.node.op_type().to_owned() },
         };
         // Outputs beyond the first (a mask, running statistics) exist in training only. Leo gives them no value, so
         // a node that reads one is refused.
-        let further = if matches!(made, Value::Tail { .. }) { node.output.len() } else { 1 };
-        for name in node.output.iter().take(further).filter(|name| !name.is_empty()) {
+        let further = if matches!(made, Value::Tail { .. }) { call.node.output.len() } else { 1 };
+        for name in call.node.output.iter().take(further).filter(|name| !name.is_empty()) {
             self.define(name, made.clone());
         }
         Ok(())
@@ -215,8 +228,9 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Keeps an operator as it is.
-    fn keep_in_tail(&mut self, call: &Call<'_>) -> Value {
+    /// Keeps an operator as it is; `reason` is why it could not be part of the network.
+    fn keep_in_tail(&mut self, call: &Call<'a>, reason: Reason) -> Value {
+        self.kept.push((call.node, reason));
         let mut known = None;
         for input in call.inputs.iter().flatten() {
             let (source, dims) = match input {

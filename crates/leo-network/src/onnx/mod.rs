@@ -61,7 +61,7 @@ pub enum OnnxError {
         names: Vec<String>,
     },
     /// An input that Leo cannot take.
-    #[error("input {name:?} {reason}")]
+    #[error("input {name:?}: {reason}")]
     Input {
         /// Its name.
         name: String,
@@ -130,23 +130,13 @@ pub enum OnnxError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// An operator that Leo has no function for.
+    /// An operator that Leo has no function for, somewhere else than after the last affine map.
     #[error(
-        "the operator is not supported; Leo reads {}, and after the last of these any function of the outputs \
-         such as Softmax, Sigmoid or ArgMax",
+        "the operator is not supported here; Leo reads {}, and after the last affine map also functions of the \
+         outputs such as Softmax, Sigmoid or ArgMax",
         lower::supported()
     )]
     Unsupported,
-    /// An operator behind one that Leo keeps only in the tail.
-    #[error(
-        "it comes after {operator}, which is not supported within a network, only after its last affine map; within, \
-         Leo reads {}",
-        lower::supported()
-    )]
-    AfterTail {
-        /// The operator before it.
-        operator: String,
-    },
     /// The samples of a batch would influence one another.
     #[error("it mixes the samples of a batch, or cuts them apart")]
     MixesBatch,

@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 
 use super::dims::Dims;
-use super::emit::Emitter;
-use super::graph::{live_order, sort};
+use super::emit::{Emitter, value_info};
+use super::graph::{live_order, order_for, sort};
 use super::import::Computed;
-use super::proto::GraphProto;
+use super::proto::{DimensionValue, GraphProto};
 use super::{Document, OnnxError};
 use crate::network::{Network, ValueId};
+
+/// The first version of the format in which constants need not be listed as inputs too.
+const CONSTANTS_ALONE: i64 = 4;
 
 impl Document {
     /// This file with everything between the value `from` and the values `to` replaced by `part`: a network whose input
@@ -42,16 +45,21 @@ impl Document {
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         super::embed(graph, self.folder.as_deref())?;
         let names: Vec<String> = outputs.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let before = live_names(graph)?;
-        graph.node.retain(|node| !node.output.iter().any(|output| names.contains(output)));
+        remove(graph, from_name, &names)?;
 
-        let mut emitter = Emitter::new(part, first.float, self.opset, batched, all_names(self.graph()));
+        let mut emitter = Emitter::new(part, first.float, self.opset, batched, graph);
         let input = if from_value.float == first.float { from_name.to_owned() } else { emitter.cast(from_name) };
         emitter.emit(&input, &names);
-        graph.node.append(&mut emitter.nodes);
-        graph.initializer.append(&mut emitter.constants);
+        let Emitter { mut nodes, mut constants, .. } = emitter;
+        if self.model.ir_version() < CONSTANTS_ALONE {
+            let declared = constants.iter().map(|tensor| {
+                value_info(tensor.name(), tensor.data_type(), tensor.dims.iter().copied().map(DimensionValue::Value))
+            });
+            graph.input.extend(declared);
+        }
+        graph.node.append(&mut nodes);
+        graph.initializer.append(&mut constants);
         sort(graph);
-        drop_dead(graph, &before)?;
         Self::from_model(model, None)
     }
 
@@ -75,32 +83,28 @@ fn batch_leads(dims: &Dims, batched: bool) -> bool {
     dims.batch_axis() == batched.then_some(0)
 }
 
-/// Every name in a graph.
-fn all_names(graph: &GraphProto) -> HashSet<String> {
-    let nodes = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output));
-    let others = graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|value| value.name());
-    let constants = graph.initializer.iter().map(|tensor| tensor.name());
-    nodes.map(String::as_str).chain(others).chain(constants).map(str::to_owned).collect()
-}
-
-/// The names that the nodes behind the outputs read and make.
-fn live_names(graph: &GraphProto) -> Result<HashSet<String>, OnnxError> {
-    let live = live_order(graph)?;
-    Ok(live
-        .iter()
-        .flat_map(|&index| graph.node[index].input.iter().chain(&graph.node[index].output))
-        .cloned()
-        .collect())
-}
-
-/// Removes what the outputs depended on before and do not depend on any more, and what reads such a value in vain.
-fn drop_dead(graph: &mut GraphProto, before: &HashSet<String>) -> Result<(), OnnxError> {
-    let mut after = live_names(graph)?;
-    after.extend(graph.input.iter().chain(&graph.output).map(|value| value.name().to_owned()));
-    let constants: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name()).collect();
+/// Removes the nodes that make the values called `to`, everything that only these needed, and everything that would read
+/// what is gone. What made the value called `from` stays.
+fn remove(graph: &mut GraphProto, from: &str, to: &[String]) -> Result<(), OnnxError> {
+    let names = |graph: &GraphProto, nodes: &[usize]| -> HashSet<String> {
+        nodes
+            .iter()
+            .flat_map(|&index| graph.node[index].input.iter().chain(&graph.node[index].output))
+            .cloned()
+            .collect()
+    };
+    let needed_before = names(graph, &live_order(graph)?);
+    graph.node.retain(|node| !node.output.iter().any(|output| to.contains(output)));
+    let needed = names(graph, &order_for(graph, &[from], &to.iter().map(String::as_str).collect())?);
+    let stays = |name: &str| {
+        let interface = graph.input.iter().chain(&graph.output).any(|value| value.name() == name);
+        needed.contains(name) || to.iter().any(|made| made == name) || name == from || interface
+    };
+    let constant = |name: &str| graph.initializer.iter().any(|tensor| tensor.name() == name);
     let mut gone: HashSet<String> =
-        before.difference(&after).filter(|name| !constants.contains(name.as_str())).cloned().collect();
-    // In sorted order, one pass finds everything downstream.
+        needed_before.iter().filter(|name| !stays(name) && !constant(name)).cloned().collect();
+    // In sorted order, one pass finds everything downstream of what is gone.
+    sort(graph);
     graph.node.retain(|node| {
         let dead = node.input.iter().chain(&node.output).any(|name| gone.contains(name));
         if dead {
@@ -108,20 +112,13 @@ fn drop_dead(graph: &mut GraphProto, before: &HashSet<String>) -> Result<(), Onn
         }
         !dead
     });
-    let read: HashSet<String> = graph.node.iter().flat_map(|node| node.input.iter().cloned()).collect();
-    let unread = |name: &str| before.contains(name) && !read.contains(name);
-    let outputs: HashSet<String> = graph.output.iter().map(|output| output.name().to_owned()).collect();
-    let dropped: HashSet<String> = graph
-        .initializer
-        .iter()
-        .map(|tensor| tensor.name().to_owned())
-        .filter(|name| unread(name) && !outputs.contains(name))
-        .collect();
-    graph.initializer.retain(|tensor| !dropped.contains(tensor.name()));
-    graph.input.retain(|input| !dropped.contains(input.name()));
-    graph.value_info.retain(|value| !gone.contains(value.name()) && !dropped.contains(value.name()));
-    graph
-        .quantization_annotation
-        .retain(|annotation| !gone.contains(annotation.tensor_name()) && !dropped.contains(annotation.tensor_name()));
+    let read: HashSet<&str> = graph.node.iter().flat_map(|node| node.input.iter().map(String::as_str)).collect();
+    let output = |name: &str| graph.output.iter().any(|output| output.name() == name);
+    let unread = |name: &str| needed_before.contains(name) && !read.contains(name) && name != from && !output(name);
+    gone.extend(graph.initializer.iter().map(|tensor| tensor.name()).filter(|name| unread(name)).map(str::to_owned));
+    graph.initializer.retain(|tensor| !gone.contains(tensor.name()));
+    graph.input.retain(|input| !gone.contains(input.name()));
+    graph.value_info.retain(|value| !gone.contains(value.name()));
+    graph.quantization_annotation.retain(|annotation| !gone.contains(annotation.tensor_name()));
     Ok(())
 }

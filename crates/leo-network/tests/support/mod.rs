@@ -157,7 +157,7 @@ pub const NNET: &str =
 
 pub const VNNLIB_1: &str = "; a property\n(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
     (assert (<= X_0 0.5))\n(assert (>= X_0 -0.5))\n(assert (and (<= -1 X_1) (<= X_1 1e1)))\n\
-    (assert (or (and (>= X_0 0.1) (<= Y_0 2)) (and (>= X_0 0.2) (>= Y_0 3))))\n";
+    (assert (or (and (>= X_0 0.1) (<= X_0 0.15) (<= Y_0 2)) (and (>= X_0 0.2) (>= Y_0 3))))\n";
 
 pub const VNNLIB_2: &str = "(vnnlib-version <2.0>)\n(declare-network acc\n (declare-input X Real [1,3])\n\
     (declare-output Y Real [])\n)\n(assert (<= (* -1.0 X[0,0]) 0.0))\n(assert (<= X [0, 0] 50.0))\n\

@@ -78,7 +78,7 @@ const fn essential(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reas
 }
 
 /// How Leo reads an operator, if it does.
-pub(super) fn function(operator: &str) -> Option<Lowering> {
+pub(super) fn lowering(operator: &str) -> Option<Lowering> {
     OPERATORS.iter().find(|(name, _)| *name == operator).map(|&(_, lowering)| lowering)
 }
 
@@ -103,6 +103,10 @@ pub(super) struct Call<'a> {
     pub(super) inputs: Vec<Option<Value>>,
     pub(super) opset: i64,
     pub(super) folder: Option<&'a Path>,
+    /// Whether the operator is ONNX's own and not an extension's.
+    pub(super) native: bool,
+    /// How Leo reads the operator, if it does.
+    pub(super) lowering: Option<Lowering>,
 }
 
 impl Call<'_> {

@@ -7,7 +7,7 @@ use crate::tail::{Along, Function};
 
 /// What an operator of the tail computes, and the axes of its result, if Leo can evaluate it.
 pub(in crate::onnx) fn tail_function(call: &Call<'_>, dims: &Dims) -> Option<(Function, Dims)> {
-    if !matches!(call.node.domain(), "" | "ai.onnx") {
+    if !call.native {
         return None;
     }
     let same = |function| Some((function, dims.clone()));

@@ -1,0 +1,182 @@
+//! Leo against the programs that people use: ONNX's own checker, ONNX Runtime, scikit-learn and PyTorch.
+//!
+//! `make test` installs them into a Python environment and names its interpreter in LEO_PYTHON. Without that variable the
+//! tests that need it say so and stop; the files that PyTorch exported come with the project.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use leo_network::onnx::Document;
+use leo_network::op::{Dense, Matrix, Op, Relu};
+use leo_network::{Array, Format, Model, Network, ValueId};
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crosscheck")
+}
+
+/// Runs one of the scripts, or says that it cannot.
+fn python(script: &str, arguments: &[PathBuf]) -> Anything<Option<String>> {
+    let Ok(interpreter) = std::env::var("LEO_PYTHON") else {
+        eprintln!("skipped: LEO_PYTHON names no Python with ONNX Runtime; `make test` makes one");
+        return Ok(None);
+    };
+    let output = Command::new(interpreter).arg(scripts().join(script)).args(arguments).output()?;
+    let (printed, errors) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    if output.status.success() { Ok(Some(printed)) } else { Err(format!("{script}: {printed}{errors}").into()) }
+}
+
+fn leo(arguments: &[&str]) -> Anything {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("leo")).args(arguments).output()?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8(output.stderr)?.into()) }
+}
+
+/// `leo run`, with its answer compared to `expected`.
+fn assert_runs_like(model: &Path, samples: &Path, output: Option<&str>, expected: &Path, tolerance: f64) -> Anything {
+    let found = tempfile::NamedTempFile::with_suffix(".npy")?;
+    let [model, samples, target] = [model, samples, found.path()].map(|path| path.to_string_lossy().into_owned());
+    let mut arguments = vec!["run", &model, "--input", &samples, "--output", &target];
+    arguments.extend(output.iter().flat_map(|name| ["--output-name", name]));
+    leo(&arguments)?;
+    assert_close(&Array::load(found.path())?, &Array::load(expected)?, tolerance, &model);
+    Ok(())
+}
+
+/// The same shape, and every number within `tolerance` of the largest.
+fn assert_close(found: &Array, expected: &Array, tolerance: f64, what: &str) {
+    assert_eq!(found.shape(), expected.shape(), "{what}");
+    let scale = expected.iter().fold(0.0_f64, |scale, value| scale.max(value.abs()));
+    for (found, expected) in found.iter().zip(expected.iter()) {
+        assert!((found - expected).abs() <= tolerance * scale, "{what}: {found}, not {expected}");
+    }
+}
+
+#[test]
+fn models_of_many_shapes_agree_with_onnx_runtime() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let Some(manifest) = python("models.py", &[folder.path().to_owned()])? else { return Ok(()) };
+    let mut pairs = Vec::new();
+    for line in manifest.lines() {
+        let [name, output, tolerance] = line.split('\t').collect::<Vec<_>>()[..] else { return Err(line.into()) };
+        let model = path(&format!("{name}.onnx"));
+        let [samples, expected] = ["x", "y"].map(|which| path(&format!("{name}.{which}.npy")));
+        assert_runs_like(&model, &samples, Some(output), &expected, tolerance.parse()?)?;
+
+        let written = path(&format!("{name}.written.onnx"));
+        leo(&["convert", &model.to_string_lossy(), "--output", &written.to_string_lossy()])?;
+        assert_eq!(Model::load(&written)?.network(), Model::load(&model)?.network(), "{name}");
+        pairs.extend([model, written]);
+    }
+    assert!(pairs.len() >= 2 * 30, "{} models", pairs.len() / 2);
+    python("compare.py", &pairs)?;
+    Ok(())
+}
+
+#[test]
+fn models_exported_by_pytorch_agree_with_pytorch() -> Anything {
+    let mut count = 0;
+    let folder = scripts().join("exported");
+    for entry in std::fs::read_dir(&folder)? {
+        let model = entry?.path();
+        if model.extension().is_none_or(|suffix| suffix != "onnx") {
+            continue;
+        }
+        let [samples, expected] = ["x.npy", "y.npy"].map(|suffix| model.with_extension(suffix));
+        assert_runs_like(&model, &samples, None, &expected, 1e-5)?;
+        count += 1;
+    }
+    assert_eq!(count, 10);
+    Ok(())
+}
+
+/// What Leo writes anew, ONNX Runtime must run: a whole network, or a part with more units, put into files of every layout.
+#[test]
+fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let Some(manifest) = python("models.py", &[folder.path().to_owned()])? else { return Ok(()) };
+    let mut runs = Vec::new();
+    let (mut anew, mut doubled) = (0, 0);
+    // A name with a dot is another output of the same file.
+    for name in manifest.lines().filter_map(|line| line.split('\t').next()).filter(|name| !name.contains('.')) {
+        let model = Model::load(&path(&format!("{name}.onnx")))?;
+        let Format::Onnx(document) = model.format() else { return Err(name.into()) };
+        let network = document.network();
+        let whole = document.splice(ValueId::INPUT, network.outputs(), network).ok();
+        let part = with_units_doubled(document)?;
+        anew += usize::from(whole.is_some());
+        doubled += usize::from(part.is_some());
+        for (kind, rewritten) in [("whole", whole), ("part", part)] {
+            let Some(rewritten) = rewritten else { continue };
+            let written = path(&format!("{name}.{kind}.onnx"));
+            std::fs::write(&written, rewritten.to_bytes()?)?;
+            runs.push((name, [written, path(&format!("{name}.x.npy")), path(&format!("{name}.{kind}.npy"))]));
+        }
+    }
+    // The others have the batch somewhere else than first at an output, or no two dense maps around a ReLU.
+    assert!(anew >= 30 && doubled >= 12, "{anew} networks written anew, {doubled} parts");
+    python("run.py", &runs.iter().flat_map(|(_, paths)| paths.clone()).collect::<Vec<_>>())?;
+    for (name, [written, _, outputs]) in &runs {
+        let first = path(&format!("{name}.y.npy"));
+        let tolerance = if name.starts_with("halves") { 1e-2 } else { 1e-5 };
+        // scikit-learn's files have their label first, which is no number to compare.
+        if !name.starts_with("sklearn") {
+            assert_close(&Array::load(outputs)?, &Array::load(&first)?, tolerance, &written.to_string_lossy());
+        }
+    }
+    Ok(())
+}
+
+/// The model with every unit of a hidden layer there twice, each counted half by the next layer; `None` where no layer is a
+/// dense map, a ReLU and another dense map.
+fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
+    let network = document.network();
+    let node = |value: ValueId| value.node().map(|index| &network.nodes()[index]);
+    let second = network.nodes().iter().position(|node| {
+        matches!(node.op(), Op::Dense(_)) && {
+            let operand = node.operands()[0];
+            operand.node().is_some_and(|index| matches!(network.nodes()[index].op(), Op::Relu(_)))
+        }
+    });
+    let Some(second) = second else { return Ok(None) };
+    let relu = network.nodes()[second].operands()[0];
+    let Some(pre) = node(relu).map(|relu| relu.operands()[0]) else { return Ok(None) };
+    let (Some(Op::Dense(first)), Op::Dense(last)) = (node(pre).map(|node| node.op()), network.nodes()[second].op())
+    else {
+        return Ok(None);
+    };
+    let Some(input) = node(pre).map(|node| node.operands()[0]) else { return Ok(None) };
+    if network.outputs().contains(&relu)
+        || document.name_of(network.result_of(second)).is_none()
+        || document.name_of(input).is_none()
+    {
+        return Ok(None);
+    }
+
+    let weight = first.weight();
+    let twice = Matrix::new(2 * weight.rows(), weight.columns(), weight.values().repeat(2))?;
+    let halved = |row: usize| last.weight().row(row).iter().map(|value| value / 2.0).collect::<Vec<f64>>().repeat(2);
+    let rows = last.weight().rows();
+    let halves = Matrix::new(rows, 2 * weight.rows(), (0..rows).flat_map(halved).collect())?;
+    let mut part = Network::builder(network.shape(input).clone());
+    let g = part.add("doubled", Dense::new(twice, first.bias().map(|bias| bias.repeat(2)))?, &[ValueId::INPUT])?;
+    let h = part.add("", Relu, &[g])?;
+    let y = part.add("halved", Dense::new(halves, last.bias().map(<[f64]>::to_vec))?, &[h])?;
+    Ok(Some(document.splice(input, &[network.result_of(second)], &part.finish(vec![y])?)?))
+}
+
+#[test]
+fn nnet_files_become_onnx_files() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let text = "2,2,1,2,\n2,2,1,\n0,\n-1,-2,\n1,2,\n0.5,1,10,\n2,4,3,\n1,0,\n0,-1,\n0.25,\n0,\n1,2,\n-1,\n";
+    std::fs::write(path("net.nnet"), text)?;
+    leo(&["convert", &path("net.nnet").to_string_lossy(), "--output", &path("net.onnx").to_string_lossy()])?;
+    Array::new(vec![1, 2], vec![1.5_f64, -3.0])?.save(&path("x.npy"))?;
+    if python("run.py", &[path("net.onnx"), path("x.npy"), path("y.npy")])?.is_some() {
+        assert_eq!(Array::load(&path("y.npy"))?.iter().collect::<Vec<_>>(), [15.25]);
+    }
+    Ok(())
+}

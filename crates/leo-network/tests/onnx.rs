@@ -1,0 +1,240 @@
+//! ONNX files: what is refused and how, what is kept, and what splicing changes.
+
+mod support;
+
+use leo_network::onnx::proto::{ModelProto, NodeProto, StringStringEntryProto, TensorProto};
+use leo_network::onnx::{Document, Export, Float};
+use leo_network::op::{Dense, Matrix, Op, Relu};
+use leo_network::{Array, Model, Network, Shape, ValueId};
+use prost::Message;
+use support::{branched, bytes, floats, int, model, node, small, value};
+
+type Anything = Result<(), Box<dyn std::error::Error>>;
+
+fn read(model: &ModelProto) -> Result<Document, String> {
+    Document::from_bytes(bytes(model), None).map_err(|error| error.to_string())
+}
+
+fn refusal(change: impl FnOnce(&mut ModelProto)) -> String {
+    let mut model = small();
+    change(&mut model);
+    read(&model).map(|_| ()).expect_err("must be refused")
+}
+
+fn graph(model: &mut ModelProto) -> &mut leo_network::onnx::proto::GraphProto {
+    model.graph.as_mut().expect("all test models have one")
+}
+
+fn tensor<'a>(model: &'a mut ModelProto, name: &str) -> &'a mut TensorProto {
+    graph(model).initializer.iter_mut().find(|tensor| tensor.name() == name).expect("a tensor of that name")
+}
+
+fn node_at(model: &mut ModelProto, index: usize) -> &mut NodeProto {
+    &mut graph(model).node[index]
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let conv = refusal(|model| node_at(model, 1).op_type = Some("Conv".into()));
+    assert!(
+        conv.starts_with("node \"make_g\" (Conv): the operator is not supported here; Leo reads Add, Batch"),
+        "{conv}"
+    );
+    let tanh = refusal(|model| node_at(model, 2).op_type = Some("Tanh".into()));
+    assert!(tanh.starts_with("node \"make_h\" (Tanh): the operator is not supported here; Leo reads"), "{tanh}");
+    let square = refusal(|model| {
+        *node_at(model, 2) = node("Mul", &["g", "g"], "h", &[]);
+    });
+    assert_eq!(square, "node \"make_h\" (Mul): it multiplies two computed values, which no affine map does");
+    let unnamed = refusal(|model| {
+        node_at(model, 1).op_type = Some("LSTM".into());
+        node_at(model, 1).name = None;
+    });
+    assert!(unnamed.starts_with("the node that makes \"g\" (LSTM): "), "{unnamed}");
+    assert_eq!(
+        refusal(|model| tensor(model, "w1").raw_data = Some([0xff; 24].to_vec().into())),
+        "node \"make_g\" (Gemm): the weight matrix contains NaN; every weight must be finite"
+    );
+    assert_eq!(
+        refusal(|model| tensor(model, "b1").raw_data = Some(f32::INFINITY.to_le_bytes().repeat(2).into())),
+        "node \"make_g\" (Gemm): the bias contains inf; every weight must be finite"
+    );
+    assert_eq!(
+        refusal(|model| tensor(model, "w1").dims = vec![3, 2]),
+        "node \"make_g\" (Gemm): the weights take vectors of length 2, the input has axes [N, 3]"
+    );
+    assert_eq!(
+        refusal(|model| tensor(model, "w1").dims = vec![1 << 40, 1 << 40]),
+        "node \"make_g\" (Gemm): tensor \"w1\" has the shape [1099511627776, 1099511627776] but 6 numbers"
+    );
+    assert_eq!(
+        refusal(|model| graph(model).input[0] = value("x", &[0, 1 << 40])),
+        "input \"x\": a tensor of shape [1099511627776] is larger than the 16777216 elements that Leo takes"
+    );
+    assert_eq!(
+        refusal(|model| node_at(model, 1).input[0] = "y".into()),
+        "node \"make_g\" depends on itself: the graph has a cycle"
+    );
+    assert_eq!(
+        refusal(|model| node_at(model, 1).input[0] = "nowhere".into()),
+        "node \"make_g\" reads \"nowhere\", which nothing makes"
+    );
+    assert_eq!(refusal(|model| node_at(model, 1).output[0] = "x".into()), "\"x\" is made twice");
+    assert_eq!(refusal(|model| model.opset_import[0].version = Some(6)), "uses operator set 6; Leo knows 7 to 28");
+    assert_eq!(
+        refusal(|model| graph(model).input.push(value("z", &[0, 3]))),
+        "has 2 inputs [\"x\", \"z\"]; Leo takes networks with one"
+    );
+    assert_eq!(
+        refusal(|model| node_at(model, 0).attribute.push(int("axis", 0))),
+        "node \"make_flat\" (Flatten): it mixes the samples of a batch, or cuts them apart"
+    );
+}
+
+#[test]
+fn external_data_stay_inside_the_folder() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let inside = folder.path().join("model");
+    std::fs::create_dir(&inside)?;
+    std::fs::write(folder.path().join("secret.bin"), [0; 24])?;
+    std::fs::write(inside.join("w1.bin"), [1.0_f32, -2.0, 0.5, -1.0, 0.25, 3.0].map(f32::to_le_bytes).concat())?;
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../secret.bin", inside.join("link.bin"))?;
+    let located = |location: &str, length: &str| {
+        let mut model = small();
+        let w1 = tensor(&mut model, "w1");
+        w1.raw_data = None;
+        w1.data_location = Some(1);
+        let entry =
+            |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
+        w1.external_data = vec![entry("location", location), entry("length", length)];
+        Document::from_bytes(bytes(&model), Some(&inside)).map_err(|error| error.to_string())
+    };
+    let read_back = located("w1.bin", "24")?;
+    assert_eq!(*read_back.network(), *read(&small())?.network());
+    let written = Document::from_bytes(read_back.to_bytes()?, None)?;
+    assert_eq!(bytes(written.model()), bytes(&small()), "written back, the file stands alone");
+    let absolute = folder.path().join("secret.bin").display().to_string();
+    for location in ["../secret.bin", "link.bin", ".", "", &absolute] {
+        let error = located(location, "24").map(|_| ()).expect_err(location);
+        assert!(error.contains("which is not a file inside the model's folder"), "{location}: {error}");
+    }
+    assert!(located("none.bin", "24").map(|_| ()).expect_err("missing").contains("does not exist"));
+    assert!(located("w1.bin", "2400000000000").map(|_| ()).expect_err("short").contains("is too short"));
+    Ok(())
+}
+
+#[test]
+fn what_is_read_is_written_back_to_the_byte() -> Anything {
+    for model in [small(), branched()] {
+        assert_eq!(read(&model)?.to_bytes()?, bytes(&model));
+    }
+    Ok(())
+}
+
+#[test]
+fn nodes_may_stand_in_any_order() -> Anything {
+    let mut shuffled = branched();
+    graph(&mut shuffled).node.reverse();
+    assert_eq!(read(&shuffled)?.network().parameters(), read(&branched())?.network().parameters());
+    Ok(())
+}
+
+/// Finds the value that the file calls `name`.
+fn named(document: &Document, name: &str) -> ValueId {
+    document.network().values().find(|&value| document.name_of(value) == Some(name)).expect("a value of that name")
+}
+
+fn outputs(document: &Document, samples: &[f32], shape: &[usize]) -> Result<Array, Box<dyn std::error::Error>> {
+    Ok(Model::from(document.clone()).run(&Array::new(shape.to_vec(), samples.to_vec())?, None)?)
+}
+
+#[test]
+fn splicing_changes_one_part_and_keeps_the_rest() -> Anything {
+    let mut original = small();
+    graph(&mut original).value_info = vec![value("g", &[0, 2]), value("y", &[0, 2])];
+    graph(&mut original).node.push(node("Cos", &["h"], "nobody_reads_this", &[]));
+    original.doc_string = Some("kept".into());
+    let document = read(&original)?;
+
+    // The same function with its two units exchanged, and one of them cut in two.
+    let mut part = Network::builder(Shape::new([3])?);
+    let w1 = Matrix::new(3, 3, vec![-1.0, 0.25, 3.0, 1.0, -2.0, 0.5, 1.0, -2.0, 0.5])?;
+    let g = part.add("first", Dense::new(w1, Some(vec![-0.5, 0.5, 0.5]))?, &[ValueId::INPUT])?;
+    let h = part.add("", Relu, &[g])?;
+    let w2 = Matrix::new(2, 3, vec![2.0, 0.5, 0.5, 0.5, -0.75, -0.25])?;
+    let y = part.add("w1", Dense::new(w2, Some(vec![0.0, 1.0]))?, &[h])?;
+    let part = part.finish(vec![y])?;
+
+    let spliced = document.splice(named(&document, "flat"), &[named(&document, "y")], &part)?;
+    let samples: Vec<f32> = (0..30).map(|i| (i as f32).sin()).collect();
+    let (before, after) = (outputs(&document, &samples, &[10, 3, 1])?, outputs(&spliced, &samples, &[10, 3, 1])?);
+    assert!(before.iter().zip(after.iter()).all(|(x, y)| (x - y).abs() < 1e-6));
+
+    let mut written = ModelProto::decode(spliced.to_bytes()?.as_slice())?;
+    assert_eq!(written.doc_string(), "kept");
+    let written = graph(&mut written);
+    let operators: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
+    assert_eq!(operators, ["Flatten", "Gemm", "Relu", "Gemm", "Sigmoid"]);
+    assert_eq!(written.node[0], graph(&mut original).node[0]);
+    assert_eq!(written.node[4], graph(&mut original).node[4]);
+    assert_eq!(written.value_info, [value("y", &[0, 2])]);
+    assert!(
+        written.initializer.iter().all(|tensor| !["w2", "b1", "b2"].contains(&tensor.name())),
+        "old weights are gone"
+    );
+    Ok(())
+}
+
+#[test]
+fn splicing_around_a_value_that_others_read_keeps_it() -> Anything {
+    let document = read(&branched())?;
+    // Replace the branch from the scaled input to the sum: "h" is an output of the file, so its nodes stay.
+    let (from, to) = (named(&document, "d"), named(&document, "sum"));
+    let mut part = Network::builder(Shape::new([4])?);
+    let doubled = Dense::new(Matrix::new(4, 4, (0..16).map(|i| if i % 5 == 0 { 2.0 } else { 0.0 }).collect())?, None)?;
+    let y = part.add("double", doubled, &[ValueId::INPUT])?;
+    let spliced = document.splice(from, &[to], &part.finish(vec![y])?)?;
+    assert_eq!(spliced.network().relu_layers().count(), 1);
+    let wrong = Network::builder(Shape::new([3])?).finish(vec![ValueId::INPUT])?;
+    assert!(document.splice(from, &[to], &wrong).is_err());
+    Ok(())
+}
+
+#[test]
+fn networks_made_by_hand_become_files() -> Anything {
+    let mut builder = Network::builder(Shape::new([2, 3])?);
+    let dense = Dense::new(Matrix::new(2, 3, vec![1.0, 0.5, -1.0, 2.0, 0.25, 0.0])?, Some(vec![1.0, -1.0]))?;
+    let y = builder.add("fc", dense, &[ValueId::INPUT])?;
+    let network = builder.finish(vec![y, ValueId::INPUT])?;
+    let export = Export {
+        float: Float::F32,
+        input: "in".into(),
+        outputs: vec!["out".into(), "same".into()],
+        metadata: vec![("recipe".into(), "by hand".into())],
+    };
+    let document = Document::from_network(&network, &export)?;
+    assert_eq!(document.model().metadata_props[0].value(), "by hand");
+    let again = Document::from_bytes(document.to_bytes()?, None)?;
+    let Op::Dense(dense) = again.network().nodes()[0].op() else { panic!("the product comes first") };
+    assert_eq!(dense.weight().row(0), [1.0, 0.5, -1.0]);
+    let duplicate = Export { outputs: vec!["in".into(), "same".into()], ..export };
+    assert!(Document::from_network(&network, &duplicate).is_err());
+    Ok(())
+}
+
+#[test]
+fn a_file_without_layers_is_a_network_too() -> Anything {
+    let document =
+        read(&model(value("x", &[0, 2]), &[node("Identity", &["x"], "y", &[])], &[], &[value("y", &[0, 2])]))?;
+    assert!(document.network().nodes().is_empty());
+    assert_eq!(outputs(&document, &[1.0, 2.0], &[1, 2])?.iter().collect::<Vec<_>>(), [1.0, 2.0]);
+    let constant = model(
+        value("x", &[0, 2]),
+        &[node("Identity", &["c"], "y", &[])],
+        &[floats("c", &[1], &[1.0])],
+        &[value("y", &[1])],
+    );
+    assert!(read(&constant).expect_err("no network").contains("does not depend on the input"));
+    Ok(())
+}
