@@ -30,16 +30,24 @@ struct Step<T> {
     operands: Vec<ValueId>,
 }
 
-/// Every value of a network for one block of samples. Make it once, use it for many blocks: nothing is allocated
-/// after the first.
+/// Room for every value of a network for one block of samples. Make it once, use it for many blocks: nothing is
+/// allocated after the first.
 pub struct Workspace<T> {
-    values: Vec<Vec<T>>,
+    /// What each node makes.
+    made: Vec<Vec<T>>,
 }
 
-impl<T> Workspace<T> {
-    /// A value's rows, as the last [`Evaluator::forward`] left them.
-    pub fn value(&self, id: ValueId) -> &[T] {
-        &self.values[id.index()]
+/// Every value of a network for one block of samples, one row a sample.
+#[derive(Clone, Copy)]
+pub struct Values<'a, T> {
+    samples: &'a [T],
+    made: &'a [Vec<T>],
+}
+
+impl<'a, T> Values<'a, T> {
+    /// The rows of one value.
+    pub fn get(&self, id: ValueId) -> &'a [T] {
+        id.node().map_or(self.samples, |index| &self.made[index])
     }
 }
 
@@ -61,7 +69,7 @@ impl<T: Real> Evaluator<T> {
 
     /// Room for one block of samples.
     pub fn workspace(&self) -> Workspace<T> {
-        Workspace { values: self.widths.iter().map(|_| Vec::new()).collect() }
+        Workspace { made: self.steps.iter().map(|_| Vec::new()).collect() }
     }
 
     /// How many samples [`run`](Self::run) takes through the network at a time.
@@ -69,22 +77,26 @@ impl<T: Real> Evaluator<T> {
         self.block_rows
     }
 
-    /// Computes every value of the network for these samples, on the calling thread, and leaves them in `workspace`.
+    /// Computes every value of the network for these samples, on the calling thread, in the room of `workspace`.
     ///
     /// # Panics
     /// If the samples are not whole rows, or the workspace is another network's.
-    pub fn forward(&self, workspace: &mut Workspace<T>, samples: &[T]) {
-        let rows = samples.len() / self.widths[0];
-        assert_eq!(rows * self.widths[0], samples.len(), "samples are rows of {} numbers", self.widths[0]);
-        assert_eq!(workspace.values.len(), self.widths.len(), "the workspace belongs to another network");
-        workspace.values[0].clear();
-        workspace.values[0].extend_from_slice(samples);
+    pub fn forward<'a>(&self, workspace: &'a mut Workspace<T>, samples: &'a [T]) -> Values<'a, T> {
+        let rows = self.rows(samples);
+        assert_eq!(workspace.made.len(), self.steps.len(), "the workspace belongs to another network");
         for (index, step) in self.steps.iter().enumerate() {
-            let (made, rest) = workspace.values.split_at_mut(index + 1);
+            let (made, rest) = workspace.made.split_at_mut(index);
             let output = &mut rest[0];
             output.resize(rows * self.widths[index + 1], T::default());
-            step.kernel.run(Operands { values: made, ids: &step.operands, rows }, output);
+            step.kernel.run(Operands { values: Values { samples, made }, ids: &step.operands, rows }, output);
         }
+        Values { samples, made: &workspace.made }
+    }
+
+    fn rows(&self, samples: &[T]) -> usize {
+        let width = self.widths[0];
+        assert!(samples.len().is_multiple_of(width), "samples are rows of {width} numbers");
+        samples.len() / width
     }
 
     /// Computes the network's outputs for a batch: for each output, one row a sample.
@@ -92,16 +104,14 @@ impl<T: Real> Evaluator<T> {
     /// # Panics
     /// If the samples are not whole rows.
     pub fn run(&self, samples: &[T]) -> Vec<Vec<T>> {
-        let width = self.widths[0];
-        let rows = samples.len() / width;
-        assert_eq!(rows * width, samples.len(), "samples are rows of {width} numbers");
+        let rows = self.rows(samples);
         let blocks: Vec<Vec<Vec<T>>> = samples
-            .par_chunks(self.block_rows * width)
+            .par_chunks(self.block_rows * self.widths[0])
             .map_init(
                 || self.workspace(),
                 |workspace, block| {
-                    self.forward(workspace, block);
-                    self.outputs.iter().map(|&id| workspace.value(id).to_vec()).collect()
+                    let values = self.forward(workspace, block);
+                    self.outputs.iter().map(|&id| values.get(id).to_vec()).collect()
                 },
             )
             .collect();

@@ -58,7 +58,7 @@ pub mod vnnlib;
 
 pub use array::Array;
 pub use domain::{Domain, DomainError};
-pub use evaluate::{Evaluator, Workspace};
+pub use evaluate::{Evaluator, Values, Workspace};
 pub use file::{FileError, Problem, write_atomically};
 pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};

@@ -4,6 +4,8 @@
 //! The format is known by content, not by name. Numbers keep the precision of the file where it is a common one, so
 //! that a data set of bytes takes no more room than it must.
 
+#![allow(clippy::unnecessary_cast, reason = "one expression serves four types of numbers")]
+
 mod idx;
 mod npy;
 
@@ -169,23 +171,19 @@ impl Array {
 
     /// The numbers as doubles. Whole numbers beyond 2⁵³ are rounded.
     pub fn iter(&self) -> Box<dyn Iterator<Item = f64> + '_> {
-        match &self.elements {
-            Elements::U8(values) => Box::new(values.iter().map(|&value| f64::from(value))),
-            Elements::I64(values) => Box::new(values.iter().map(|&value| value as f64)),
-            Elements::F32(values) => Box::new(values.iter().map(|&value| f64::from(value))),
-            Elements::F64(values) => Box::new(values.iter().copied()),
-        }
+        each!(&self.elements, values => Box::new(values.iter().map(|&value| value as f64)))
     }
 
     /// The numbers in a network's precision, rounded to nearest.
     pub fn to_vec<T: Real>(&self) -> Vec<T> {
-        self.iter().map(T::from_f64).collect()
+        each!(&self.elements, values => values.iter().map(|&value| T::from_f64(value as f64)).collect())
     }
 
     /// Every number divided by `divisor`, in single precision: how images of bytes become inputs in [0, 1].
     #[must_use]
     pub fn divided(&self, divisor: f64) -> Self {
-        let values: Vec<f32> = self.iter().map(|value| (value / divisor) as f32).collect();
+        let values: Vec<f32> =
+            each!(&self.elements, values => values.iter().map(|&value| (value as f64 / divisor) as f32).collect());
         Self { shape: self.shape.clone(), elements: Elements::F32(values) }
     }
 }

@@ -17,6 +17,7 @@ pub use layout::{Reshape, Transpose};
 pub use relu::Relu;
 pub use sum::Sum;
 
+use crate::evaluate::Values;
 use crate::network::ValueId;
 use crate::product::Real;
 use crate::shape::{Shape, ShapeError};
@@ -57,7 +58,7 @@ pub trait Kernel<T>: Send + Sync {
 /// The values that a kernel reads: for each operand, one row a sample.
 #[derive(Clone, Copy)]
 pub struct Operands<'a, T> {
-    pub(crate) values: &'a [Vec<T>],
+    pub(crate) values: Values<'a, T>,
     pub(crate) ids: &'a [ValueId],
     pub(crate) rows: usize,
 }
@@ -70,7 +71,7 @@ impl<'a, T> Operands<'a, T> {
 
     /// All rows of operand `index`.
     pub fn get(&self, index: usize) -> &'a [T] {
-        &self.values[self.ids[index].index()]
+        self.values.get(self.ids[index])
     }
 }
 
