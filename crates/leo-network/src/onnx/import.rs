@@ -1,6 +1,6 @@
 //! From an ONNX graph to a network.
 //!
-//! Every node that an output depends on is lowered by the function that [`lower`](super::lower) has for its operator.
+//! Every node that an output depends on is lowered by the function that [`lower`] has for its operator.
 //! Constants are folded on the way. What Leo has no function for may stand after the last affine map: it becomes
 //! part of the [`Tail`]. Anywhere else it is refused by name.
 
