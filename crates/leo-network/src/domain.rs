@@ -11,6 +11,15 @@ use crate::file::{self, FileError, Problem};
 use crate::vnnlib::{self, Otherwise};
 
 /// A box of inputs: finite bounds with `lo <= hi`, one pair for each element of a sample.
+///
+/// ```
+/// use leo_network::{Domain, DomainError};
+///
+/// let pixels = Domain::uniform(784, 0.0, 1.0)?;
+/// assert!(pixels.contains(&[0.5; 784]));
+/// assert!(matches!(Domain::uniform(784, 1.0, 0.0), Err(DomainError::Reversed { index: 0, .. })));
+/// # Ok::<(), DomainError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Domain {
     lo: Vec<f64>,

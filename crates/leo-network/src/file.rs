@@ -1,6 +1,6 @@
 //! Whole files in and out: with limits and clear refusals on the way in, never half written on the way out.
 
-use std::fs::{File, metadata};
+use std::fs::{File, Metadata, metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,9 @@ pub enum Problem {
     /// A folder where a file should be.
     #[error("is a directory, not a file")]
     Directory,
+    /// A device or the like, which may never end.
+    #[error("is neither a file nor a pipe")]
+    Device,
     /// Nothing in it.
     #[error("is empty")]
     Empty,
@@ -99,6 +102,9 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     if about.is_dir() {
         return Err(Problem::Directory);
     }
+    if !about.is_file() && !is_pipe(&about) {
+        return Err(Problem::Device);
+    }
     if about.len() > MAX_FILE {
         return Err(Problem::TooLarge { limit: MAX_FILE, unpacked: false });
     }
@@ -116,6 +122,16 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
         return Err(Problem::Empty);
     }
     Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_pipe(about: &Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Metadata) -> bool {
+    false
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, Problem> {

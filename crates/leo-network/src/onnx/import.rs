@@ -177,7 +177,9 @@ impl<'a> Importer<'a> {
     }
 
     fn call(&self, node: &'a NodeProto, folder: Option<&'a Path>) -> Result<Call<'a>, Reason> {
-        let missing = |name: &str| Reason::Unusable(format!("reads {name:?}, an output that exists in training only"));
+        let missing = |name: &str| {
+            Reason::Unusable(format!("reads {name:?}, a sparse constant or what a node makes in training only"))
+        };
         let value = |name: &String| match name.as_str() {
             "" => Ok(None),
             name => self.values.get(name).cloned().map(Some).ok_or_else(|| missing(name)),
@@ -191,7 +193,9 @@ impl<'a> Importer<'a> {
     /// An operator that stands where Leo cannot have it, and why: the call's own, or one before it that was kept for the
     /// tail although the call's is not one for the tail.
     fn misplaced(&self, call: &Call<'a>) -> Option<(&'a NodeProto, &Reason)> {
-        if call.native && lower::refused_everywhere(call.node.op_type()) {
+        // Graphs within a node may read any value of this one without saying so.
+        let nested = call.node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty());
+        if nested || (call.native && lower::refused_everywhere(call.node.op_type())) {
             return Some((call.node, &Reason::Unsupported));
         }
         let first = self.tail_before(call).filter(|_| call.lowering.is_some_and(|lowering| lowering.ends_tail))?;

@@ -1,8 +1,48 @@
 //! ONNX in and out.
 //!
-//! A file is decoded into its messages ([`proto`]), every one of ONNX's fields, and then read into a network
-//! (`import`, with a function for each operator in `lower`). The messages are kept. Writing changes only what was
-//! [spliced](Document::splice): everything else, from names to doc strings, is written as it was read.
+//! A [`Document`] is a file: its messages ([`proto`], with every one of ONNX's fields) and the network that Leo reads in
+//! them.
+//!
+//! # Reading
+//!
+//! Each node that an output depends on is lowered to operators of a [`Network`] by a function for its operator, in the
+//! private modules `import` and `lower`. Constants are folded on the way.
+//!
+//! ONNX tensors carry their batch as an axis like any other. The reader follows that axis through the file, through
+//! reshapes, transpositions and broadcasts, and what is left without it is the network's sample. The first axis of
+//! the input is the batch if it has no fixed extent, or an extent above 1 and the file keeps its samples apart. An
+//! operator that would mix the samples of a batch of any size is refused.
+//!
+//! An operator that Leo does not know is kept as it is where nothing affine and no ReLU depends on it (the
+//! [`tail`](crate::tail)), and refused by name anywhere else.
+//!
+//! # Writing
+//!
+//! The messages are kept, and written back as they were read. A rewrite replaces one part of the network and leaves
+//! everything else untouched, names and doc strings included. Here a layer that adds up its inputs gets
+//! a better one:
+//!
+//! ```
+//! use leo_network::onnx::{Document, Export, Float};
+//! use leo_network::op::{Dense, Matrix};
+//! use leo_network::{Network, Shape, ValueId};
+//!
+//! let affine = |weights: &[f64]| -> Result<Network, leo_network::ShapeError> {
+//!     let mut builder = Network::builder(Shape::new([2])?);
+//!     let dense = Dense::new(Matrix::new(1, 2, weights.to_vec())?, None)?;
+//!     let y = builder.add("fc", dense, &[ValueId::INPUT])?;
+//!     builder.finish(vec![y])
+//! };
+//! let export = Export { float: Float::F32, input: "x".into(), outputs: vec!["y".into()], metadata: vec![] };
+//! let document = Document::from_network(&affine(&[1.0, 1.0])?, &export)?;
+//!
+//! let y = document.network().outputs()[0];
+//! let better = document.splice(ValueId::INPUT, &[y], &affine(&[0.5, 0.25])?)?;
+//! assert_eq!(better.network(), &affine(&[0.5, 0.25])?);
+//! let written = better.to_bytes()?;
+//! assert_eq!(Document::from_bytes(written, None)?.network(), better.network());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod dims;
 mod emit;

@@ -9,6 +9,7 @@ use prost::bytes::Bytes;
 
 use super::proto::TensorProto;
 use crate::op::Transpose;
+use crate::shape::MAX_RANK;
 
 /// ONNX's numbers for the types of elements that Leo reads.
 pub(super) mod code {
@@ -100,6 +101,12 @@ pub enum TensorError {
         /// How many numbers there are.
         found: usize,
     },
+    /// More axes than any tensor needs.
+    #[error("has {rank} axes, more than the {MAX_RANK} that Leo takes")]
+    TooManyAxes {
+        /// How many.
+        rank: usize,
+    },
     /// Stored in chunks.
     #[error("is stored in segments, which Leo does not read")]
     Segmented,
@@ -135,6 +142,9 @@ pub(super) struct Tensor {
 impl Tensor {
     /// Decodes a tensor; `folder` is where external data may lie.
     pub(super) fn decode(proto: &TensorProto, folder: Option<&Path>) -> Result<Self, TensorError> {
+        if proto.dims.len() > MAX_RANK {
+            return Err(TensorError::TooManyAxes { rank: proto.dims.len() });
+        }
         if proto.segment.is_some() {
             return Err(TensorError::Segmented);
         }

@@ -6,6 +6,19 @@
 //! says so, or takes the smallest box it can see around it when [asked](Otherwise::Hull).
 //!
 //! Bounds are the doubles nearest to what the text says; strict inequalities count as their closure.
+//!
+//! ```
+//! use leo_network::vnnlib::{Otherwise, VnnlibError, domain};
+//!
+//! let property = "(declare-const X_0 Real)
+//!                 (declare-const Y_0 Real)
+//!                 (assert (or (and (<= 0 X_0) (<= X_0 1)) (and (<= 2 X_0) (<= X_0 3))))
+//!                 (assert (>= Y_0 5))";
+//! assert_eq!(domain(property.as_bytes(), Otherwise::Refuse), Err(VnnlibError::Disjunction { line: 3 }));
+//! let hull = domain(property.as_bytes(), Otherwise::Hull)?;
+//! assert_eq!((hull.lo(), hull.hi()), (&[0.0][..], &[3.0][..]));
+//! # Ok::<(), VnnlibError>(())
+//! ```
 
 mod constraint;
 mod syntax;

@@ -5,7 +5,7 @@ use crate::onnx::Reason;
 use crate::onnx::dims::{Axis, Dims, Entry, resolve_axis};
 use crate::onnx::import::{Importer, Value};
 use crate::op::Transpose;
-use crate::shape::ShapeError;
+use crate::shape::{MAX_RANK, ShapeError};
 
 pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
@@ -54,6 +54,9 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
     let missing = || Reason::Unusable("has no axes to insert".to_owned());
     let axes = call.ints("axes", 1)?.ok_or_else(missing)?;
     let rank = dims.rank() + axes.len();
+    if rank > MAX_RANK {
+        return Err(ShapeError::TooManyAxes { rank }.into());
+    }
     let inserted: Vec<usize> = axes.iter().map(|&axis| resolve_axis(axis, rank)).collect::<Result<_, _>>()?;
     let mut old = dims.axes().iter();
     let new: Vec<Axis> = (0..rank)
