@@ -63,7 +63,7 @@ pub enum RunError {
     },
     /// An operator of the tail that Leo cannot evaluate.
     #[error(
-        "output {output:?} is made by {operator}, which Leo keeps but does not evaluate; outputs that it does: {others:?}"
+        "output {output:?} comes from {operator}, which Leo keeps but does not evaluate here; outputs that it does: {others:?}"
     )]
     Tail {
         /// The output asked for.
@@ -204,9 +204,9 @@ impl Model {
         let output = self.choose(output)?;
         let rows = self.count_samples(samples)?;
         let values = Evaluator::<T>::new(self.network()).run(&samples.to_vec());
-        let elements = self.tail.evaluate(output.source, rows, &values).map_err(|node| RunError::Tail {
+        let elements = self.tail.evaluate(output.source, rows, &values).map_err(|operator| RunError::Tail {
             output: output.port.name.clone(),
-            operator: node.operator().to_owned(),
+            operator: operator.to_owned(),
             others: self.computable_outputs().into_iter().map(str::to_owned).collect(),
         })?;
         self.assemble(rows, output, elements)

@@ -13,6 +13,8 @@ pub enum Source {
     Network(usize),
     /// The tail's operator with this index.
     Tail(usize),
+    /// Nothing that depends on the input.
+    Constant,
 }
 
 /// The operators after a network, each after those it reads.
@@ -26,8 +28,8 @@ pub struct Tail {
 pub struct TailNode {
     pub(crate) name: String,
     pub(crate) operator: String,
-    /// What it computes, and from what, if Leo can evaluate it.
-    pub(crate) function: Option<(Function, Source)>,
+    /// What it computes, and from what, if Leo can evaluate it; else the index of the operator that it cannot.
+    pub(crate) function: Result<(Function, Source), usize>,
 }
 
 impl TailNode {
@@ -80,13 +82,8 @@ impl Tail {
     }
 
     /// What the operators between a network and `source` compute from the network's outputs, for a batch of `rows`
-    /// samples; or the operator that Leo cannot evaluate.
-    pub(crate) fn evaluate<T: Real>(
-        &self,
-        source: Source,
-        rows: usize,
-        outputs: &[Vec<T>],
-    ) -> Result<Elements, &TailNode>
+    /// samples; or the name of the operator that Leo cannot evaluate.
+    pub(crate) fn evaluate<T: Real>(&self, source: Source, rows: usize, outputs: &[Vec<T>]) -> Result<Elements, &str>
     where
         Elements: From<Vec<T>>,
     {
@@ -95,9 +92,10 @@ impl Tail {
         let network_output = loop {
             match at {
                 Source::Network(output) => break output,
+                Source::Constant => return Err("a constant"),
                 Source::Tail(index) => {
                     let node = &self.nodes[index];
-                    let (function, from) = node.function.ok_or(node)?;
+                    let (function, from) = node.function.map_err(|blamed| self.nodes[blamed].operator.as_str())?;
                     path.push((function, node));
                     at = from;
                 }
@@ -110,7 +108,7 @@ impl Tail {
                 // Positions come out as whole numbers, which nothing that Leo evaluates reads on.
                 Err(positions) => {
                     let rest = path.iter().rev().find(|(function, _)| *function != Function::Identity);
-                    return rest.map_or_else(|| Ok(positions.into()), |&(_, node)| Err(node));
+                    return rest.map_or_else(|| Ok(positions.into()), |&(_, node)| Err(node.operator.as_str()));
                 }
             }
         }
@@ -174,7 +172,7 @@ mod tests {
 
     fn evaluate(function: Function, values: Vec<f64>) -> Option<Elements> {
         let node =
-            TailNode { name: String::new(), operator: String::new(), function: Some((function, Source::Network(0))) };
+            TailNode { name: String::new(), operator: String::new(), function: Ok((function, Source::Network(0))) };
         Tail { nodes: vec![node] }.evaluate(Source::Tail(0), 1, &[values]).ok()
     }
 

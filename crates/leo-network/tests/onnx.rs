@@ -119,9 +119,53 @@ fn external_data_stay_inside_the_folder() -> Anything {
         let error = located(location, "24").map(|_| ()).expect_err(location);
         assert!(error.contains("which is not a file inside the model's folder"), "{location}: {error}");
     }
+    let mut longer = std::fs::read(inside.join("w1.bin"))?;
+    longer.extend([0; 4]);
+    std::fs::write(inside.join("w1.bin"), longer)?;
+    assert!(located("w1.bin", "").is_err(), "an empty length is none");
     assert!(located("none.bin", "24").map(|_| ()).expect_err("missing").contains("does not exist"));
     assert!(located("w1.bin", "2400000000000").map(|_| ()).expect_err("short").contains("is too short"));
     Ok(())
+}
+
+#[test]
+fn batch_normalisation_in_training_is_refused_before_opset_14_too() {
+    let training = refusal(|model| {
+        model.opset_import[0].version = Some(9);
+        let mut normalise = node("BatchNormalization", &["g", "b1", "b1", "b1", "ones"], "h", &[]);
+        normalise.output.extend(["mean", "variance", "saved_mean", "saved_variance"].map(String::from));
+        *node_at(model, 2) = normalise;
+        graph(model).initializer.push(floats("ones", &[2], &[1.0, 1.0]));
+    });
+    assert_eq!(training, "node \"make_h\" (BatchNormalization): it is in training mode");
+}
+
+#[test]
+fn the_size_of_the_batch_is_not_cast_to_something_else() {
+    let refused = refusal(|model| {
+        let reshape = [
+            node("Shape", &["x"], "shape", &[]),
+            node("Gather", &["shape", "first"], "rows", &[]),
+            node("Cast", &["rows"], "truth", &[int("to", 9)]),
+            node("Cast", &["truth"], "one", &[int("to", 7)]),
+            node("Concat", &["one", "rest"], "target", &[int("axis", 0)]),
+            node("Reshape", &["x", "target"], "flat", &[]),
+        ];
+        graph(model).node.splice(0..1, reshape);
+        graph(model).initializer.extend([support::ints("first", &[0]), support::ints("rest", &[-1])]);
+    });
+    assert_eq!(refused, "node \"make_truth\" (Cast): it casts the size of the batch to type 9");
+}
+
+#[test]
+fn arithmetic_with_an_empty_constant_does_no_harm() {
+    let refused = refusal(|model| {
+        graph(model).initializer.extend([floats("none", &[2, 0], &[]), floats("one", &[1], &[1.0])]);
+        graph(model).node.push(node("Mul", &["none", "one"], "product", &[]));
+        node_at(model, 2).op_type = Some("Add".into());
+        node_at(model, 2).input.push("product".into());
+    });
+    assert!(refused.starts_with("node \"make_h\" (Add): "), "{refused}");
 }
 
 #[test]

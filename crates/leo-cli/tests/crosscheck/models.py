@@ -366,6 +366,46 @@ def constants_on_both_sides():
 
 
 @model
+def branches_stretched_to_one_another():
+    g = Graph(["N", 4])
+    narrow = g.add("Relu", g.dense("x", 4, 1))
+    wide = g.add("Add", g.add("Relu", g.dense("x", 4, 5)), narrow)
+    g.output(g.add("Gemm", wide, weights(5, 3), narrow, beta=0.5), ["N", 3])
+    return g.build(), (4, 4)
+
+
+@model
+def added_to_its_transpose():
+    g = Graph([3, 3])
+    g.output(g.add("Relu", g.add("Add", "x", g.add("Transpose", "x"))), [3, 3])
+    return g.build(), (3, 3)
+
+
+@model
+def arithmetic_with_shapes():
+    g = Graph(["N", 2, 3, 2])
+    shape = g.add("Shape", "x")
+    rows = g.add("Reshape", g.add("Gather", shape, np.array(0, np.int64)), np.array([-1], np.int64))
+    inner = g.add("Mul", g.add("Gather", shape, np.array([1], np.int64)), g.add("Gather", shape, np.array([2], np.int64)))
+    target = g.add("Concat", g.add("Cast", rows, to=TensorProto.INT64), inner, np.array([-1], np.int64), axis=0)
+    h = g.add("Relu", g.add("MatMul", g.add("Reshape", "x", target), weights(2, 3)))
+    g.output(g.dense(g.add("Flatten", h), 18, 2), ["N", 2])
+    return g.build(), (3, 2, 3, 2)
+
+
+@model
+def constants_made_from_constants():
+    g = Graph(["N", 3])
+    mask = g.add("Cast", g.add("Cast", np.array([0, 2, 5], np.int64), to=TensorProto.BOOL), to=FLOAT)
+    narrow = g.add("Cast", g.add("Cast", np.array([200, -1, 3], np.int64), to=TensorProto.INT8), to=FLOAT)
+    square = g.add("Div", g.add("Add", weights(2, 3), weights(3)), np.full((1, 1), 3, np.float32))
+    h = g.add("Relu", g.add("Add", g.add("Mul", "x", mask), narrow))
+    h = g.add("MatMul", h, g.add("Transpose", square))
+    g.output(h, ["N", 2]).output(g.add("Identity", weights(4)), [4])
+    return g.build(), (4, 3)
+
+
+@model
 def linear():
     g = Graph(["N", 4])
     g.output(g.dense(g.dense("x", 4, 3), 3, 2), ["N", 2])
@@ -449,7 +489,10 @@ def main(folder):
         tolerance = rest[0] if rest else 1e-5
         dtype = helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type)
         samples = random.uniform(-2, 2, size=shape).astype(dtype)
+        constants = {node.output[0] for node in model.graph.node if set(node.input) <= {t.name for t in model.graph.initializer}}
         for output in model.graph.output:
+            if output.name in constants:
+                continue
             suffix = "" if output is model.graph.output[0] else f".{output.name}"
             write(name + suffix, model, samples, output.name, tolerance)
     for name, model, samples, output in exported_by_scikit_learn():

@@ -25,6 +25,15 @@ pub(super) enum Entry {
     Batch,
 }
 
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Batch => f.write_str("N"),
+        }
+    }
+}
+
 /// The axes of a tensor, at most one of them the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dims(Vec<Axis>);
@@ -112,7 +121,10 @@ impl Dims {
     /// Elements keep their row-major order. So the batch must come out as one axis, with as many elements of the
     /// sample before it as there were.
     pub(super) fn reshaped(&self, target: &[Entry], zero_is_zero: bool) -> Result<Self, Reason> {
-        let wrong = || Reason::from(ShapeError::mismatch(format!("cannot give {} the shape {target:?}", self)));
+        let wrong = || {
+            let entries: Vec<String> = target.iter().map(Entry::to_string).collect();
+            Reason::from(ShapeError::mismatch(format!("cannot give {self} the shape [{}]", entries.join(", "))))
+        };
         let mut axes = Vec::new();
         let mut open = None;
         for (position, &entry) in target.iter().enumerate() {

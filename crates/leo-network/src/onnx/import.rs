@@ -17,7 +17,7 @@ use super::{OnnxError, Reason};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
 use crate::shape::{Shape, ShapeError};
-use crate::tail::{Function, Source, Tail, TailNode};
+use crate::tail::{Source, Tail, TailNode};
 
 /// A value that the network computes, and how ONNX sees it.
 #[derive(Clone, Debug)]
@@ -144,6 +144,10 @@ impl<'a> Importer<'a> {
             leaving: Vec::new(),
         };
         importer.define(input.name(), Value::Computed(computed.clone()));
+        for values in graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()) {
+            let name = values.name();
+            importer.define(name, Value::Unreadable { name: name.to_owned(), error: TensorError::Sparse });
+        }
         let constants: HashMap<&str, _> = graph.initializer.iter().map(|tensor| (tensor.name(), tensor)).collect();
         for index in live_order(graph)? {
             let node = &graph.node[index];
@@ -164,7 +168,10 @@ impl<'a> Importer<'a> {
             }
             importer.lower(&call).map_err(|reason| at(node, reason))?;
         }
-        let outputs = graph.output.iter().map(|output| importer.output(output.name())).collect::<Result<_, _>>()?;
+        let outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
+        if outputs.iter().all(|(source, _)| *source == Source::Constant) {
+            return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
+        }
         let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
         Ok(Imported { network, tail: importer.tail, input: computed, outputs, names: importer.names })
     }
@@ -177,9 +184,7 @@ impl<'a> Importer<'a> {
     }
 
     fn call(&self, node: &'a NodeProto, folder: Option<&'a Path>) -> Result<Call<'a>, Reason> {
-        let missing = |name: &str| {
-            Reason::Unusable(format!("reads {name:?}, a sparse constant or what a node makes in training only"))
-        };
+        let missing = |name: &str| Reason::Unusable(format!("reads {name:?}, which has no value"));
         let value = |name: &String| match name.as_str() {
             "" => Ok(None),
             name => self.values.get(name).cloned().map(Some).ok_or_else(|| missing(name)),
@@ -206,20 +211,23 @@ impl<'a> Importer<'a> {
     fn lower(&mut self, call: &Call<'a>) -> Result<(), Reason> {
         self.node = call.node.name().to_owned();
         let computed = call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_)));
+        let unfolded = || Value::Unfolded { operator: call.node.op_type().to_owned() };
         let made = match call.lowering {
             _ if self.tail_before(call).is_some() => self.keep_in_tail(call, Reason::Unsupported),
             Some(lowering) => match (lowering.lower)(self, call) {
-                Err(reason @ Reason::NotAffine(_)) if !lowering.ends_tail => self.keep_in_tail(call, reason),
+                Err(reason @ Reason::NotAffine(_)) if computed && !lowering.ends_tail => {
+                    self.keep_in_tail(call, reason)
+                }
+                Err(Reason::NotAffine(_)) if !computed => unfolded(),
                 lowered => lowered?,
             },
             None if computed => self.keep_in_tail(call, Reason::Unsupported),
-            None => Value::Unfolded { operator: call.node.op_type().to_owned() },
+            None => unfolded(),
         };
-        // Outputs beyond the first (a mask, running statistics) exist in training only. Leo gives them no value, so
-        // a node that reads one is refused.
-        let further = if matches!(made, Value::Tail { .. }) { call.node.output.len() } else { 1 };
-        for name in call.node.output.iter().take(further).filter(|name| !name.is_empty()) {
-            self.define(name, made.clone());
+        // Outputs beyond the first, such as Dropout's mask, are nothing that Leo follows.
+        let further = if matches!(made, Value::Tail { .. }) { made.clone() } else { unfolded() };
+        for (position, name) in call.node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            self.define(name, if position == 0 { made.clone() } else { further.clone() });
         }
         Ok(())
     }
@@ -235,29 +243,35 @@ impl<'a> Importer<'a> {
     /// Keeps an operator as it is; `reason` is why it could not be part of the network.
     fn keep_in_tail(&mut self, call: &Call<'a>, reason: Reason) -> Value {
         self.kept.push((call.node, reason));
-        let mut known = None;
+        let index = self.tail.nodes.len();
+        let mut reads = Vec::new();
         for input in call.inputs.iter().flatten() {
-            let (source, dims) = match input {
-                Value::Computed(computed) => (self.leave(computed.id), Some(computed.dims.clone())),
-                Value::Tail { index, dims, .. } => (Source::Tail(*index), dims.clone()),
-                Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } | Value::Unfolded { .. } => {
-                    continue;
-                }
-            };
-            known = dims
-                .and_then(|dims| lower::tail_function(call, &dims))
-                .map(|(function, dims)| (function, source, dims));
+            match input {
+                Value::Computed(computed) => reads.push((self.leave(computed.id), Some(computed.dims.clone()))),
+                Value::Tail { index, dims, .. } => reads.push((Source::Tail(*index), dims.clone())),
+                Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } | Value::Unfolded { .. } => {}
+            }
         }
-        let computed = |input: &&Value| matches!(input, Value::Computed(_) | Value::Tail { .. });
-        let computed_inputs = call.inputs.iter().flatten().filter(computed).count();
-        let known = known.filter(|_| computed_inputs == 1);
-        let function: Option<(Function, Source)> = known.as_ref().map(|(function, source, _)| (*function, *source));
+        let known = match &reads[..] {
+            [(source, Some(dims))] => {
+                lower::tail_function(call, dims).map(|(function, dims)| (function, *source, dims))
+            }
+            _ => None,
+        };
+        // Where an operator before this one cannot be evaluated, that one is to blame.
+        let blame = || {
+            let before = reads.iter().find_map(|(source, _)| match source {
+                Source::Tail(before) => self.tail.nodes[*before].function.err(),
+                _ => None,
+            });
+            before.unwrap_or(index)
+        };
+        let function = known.as_ref().map(|(function, source, _)| (*function, *source)).ok_or_else(blame);
         self.tail.nodes.push(TailNode {
             name: call.node.name().to_owned(),
             operator: call.node.op_type().to_owned(),
             function,
         });
-        let index = self.tail.nodes.len() - 1;
         Value::Tail { index, first: self.tail_before(call).unwrap_or(index), dims: known.map(|(_, _, dims)| dims) }
     }
 
@@ -270,11 +284,11 @@ impl<'a> Importer<'a> {
         Source::Network(position)
     }
 
-    fn output(&mut self, name: &str) -> Result<(Source, Option<Dims>), OnnxError> {
+    fn output(&mut self, name: &str) -> (Source, Option<Dims>) {
         match self.values.get(name).cloned() {
-            Some(Value::Computed(computed)) => Ok((self.leave(computed.id), Some(computed.dims))),
-            Some(Value::Tail { index, dims, .. }) => Ok((Source::Tail(index), dims)),
-            _ => Err(OnnxError::ConstantOutput { output: name.to_owned() }),
+            Some(Value::Computed(computed)) => (self.leave(computed.id), Some(computed.dims)),
+            Some(Value::Tail { index, dims, .. }) => (Source::Tail(index), dims),
+            _ => (Source::Constant, None),
         }
     }
 }
@@ -385,13 +399,21 @@ impl Importer<'_> {
         self.dense(x, axis, Matrix::new(extent, 1, vec![1.0; extent])?, None)
     }
 
-    /// The sum of two values with the same elements, give or take axes of extent 1.
+    /// The sum of two values, either of them stretched to the other's axes as in NumPy.
     pub(super) fn sum(&mut self, x: &Computed, y: &Computed) -> Result<Computed, Reason> {
         let rank = x.dims.rank().max(y.dims.rank());
-        let [x, y] = [self.reshape(x, x.dims.padded(rank))?, self.reshape(y, y.dims.padded(rank))?];
-        if x.dims != y.dims {
-            let message = format!("adds values with different axes, {} and {}", x.dims, y.dims);
-            return Err(ShapeError::mismatch(message).into());
+        let [mut x, mut y] = [self.reshape(x, x.dims.padded(rank))?, self.reshape(y, y.dims.padded(rank))?];
+        for axis in 0..rank {
+            match (x.dims.axes()[axis], y.dims.axes()[axis]) {
+                (own, other) if own == other => {}
+                (Axis::Fixed(1), Axis::Fixed(extent)) => x = self.stretch(&x, axis, extent)?,
+                (Axis::Fixed(extent), Axis::Fixed(1)) => y = self.stretch(&y, axis, extent)?,
+                (Axis::Batch(_), _) | (_, Axis::Batch(_)) => return Err(Reason::MixesBatch),
+                _ => {
+                    let message = format!("adds values with different axes, {} and {}", x.dims, y.dims);
+                    return Err(ShapeError::mismatch(message).into());
+                }
+            }
         }
         self.add(Sum, &[x.id, y.id], x.dims.clone(), x.float)
     }

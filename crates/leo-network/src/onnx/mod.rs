@@ -67,7 +67,7 @@ use crate::network::{Network, ValueId};
 use crate::shape::ShapeError;
 use crate::tail::{Source, Tail};
 use import::Computed;
-use proto::{DimensionValue, GraphProto, ModelProto, TypeValue, ValueInfoProto};
+use proto::{DimensionValue, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeValue, ValueInfoProto};
 
 /// The oldest set of operators that Leo reads.
 pub const OLDEST_OPSET: i64 = 7;
@@ -302,25 +302,28 @@ impl Document {
     /// If external data cannot be read any more.
     pub fn to_bytes(&self) -> Result<Vec<u8>, OnnxError> {
         let mut model = self.model.clone();
-        if let Some(graph) = &mut model.graph {
-            embed(graph, self.folder.as_deref())?;
-        }
+        embed(&mut model, self.folder.as_deref())?;
         Ok(model.encode_to_vec())
     }
 }
 
-/// Puts all external data of a graph into it.
-fn embed(graph: &mut GraphProto, folder: Option<&Path>) -> Result<(), OnnxError> {
-    let failed = |name: &str, error| OnnxError::Tensor { name: name.to_owned(), error };
-    for tensor in &mut graph.initializer {
-        tensor::embed(tensor, folder).map_err(|error| failed(tensor.name(), error))?;
-    }
-    for attribute in graph.node.iter_mut().flat_map(|node| &mut node.attribute) {
-        for tensor in attribute.t.iter_mut().chain(&mut attribute.tensors) {
-            tensor::embed(tensor, folder).map_err(|error| failed(tensor.name(), error))?;
-        }
+/// Puts all external data of a file into it.
+fn embed(model: &mut ModelProto, folder: Option<&Path>) -> Result<(), OnnxError> {
+    let graph = model.graph.get_or_insert_default();
+    let nodes = graph.node.iter_mut().chain(model.functions.iter_mut().flat_map(|function| &mut function.node));
+    let attributes = nodes.flat_map(|node| &mut node.attribute).flat_map(|attribute| {
+        let sparse = attribute.sparse_tensor.iter_mut().chain(&mut attribute.sparse_tensors);
+        attribute.t.iter_mut().chain(&mut attribute.tensors).chain(sparse.flat_map(tensors_of))
+    });
+    let sparse = graph.sparse_initializer.iter_mut().flat_map(tensors_of);
+    for tensor in graph.initializer.iter_mut().chain(sparse).chain(attributes) {
+        tensor::embed(tensor, folder).map_err(|error| OnnxError::Tensor { name: tensor.name().to_owned(), error })?;
     }
     Ok(())
+}
+
+fn tensors_of(sparse: &mut SparseTensorProto) -> impl Iterator<Item = &mut TensorProto> {
+    sparse.values.iter_mut().chain(&mut sparse.indices)
 }
 
 fn opset(model: &ModelProto) -> Result<i64, OnnxError> {

@@ -42,8 +42,8 @@ impl Document {
         }
 
         let mut model = self.model.clone();
+        super::embed(&mut model, self.folder.as_deref())?;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
-        super::embed(graph, self.folder.as_deref())?;
         let names: Vec<String> = outputs.iter().map(|(name, _)| (*name).to_owned()).collect();
         remove(graph, from_name, &names)?;
 

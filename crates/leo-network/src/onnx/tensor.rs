@@ -18,7 +18,7 @@ pub(super) mod code {
     pub(super) const INT8: i32 = 3;
     pub(super) const UINT16: i32 = 4;
     pub(super) const INT16: i32 = 5;
-    pub(super) const INT32: i32 = 6;
+    pub(in super::super) const INT32: i32 = 6;
     pub(in super::super) const INT64: i32 = 7;
     pub(super) const BOOL: i32 = 9;
     pub(super) const FLOAT16: i32 = 10;
@@ -107,6 +107,9 @@ pub enum TensorError {
         /// How many.
         rank: usize,
     },
+    /// Mostly zeros, and stored so.
+    #[error("is sparse, which Leo does not read")]
+    Sparse,
     /// Stored in chunks.
     #[error("is stored in segments, which Leo does not read")]
     Segmented,
@@ -183,10 +186,24 @@ impl Tensor {
         Self { dims: transpose.order().iter().map(|&axis| self.dims[axis]).collect(), numbers }
     }
 
-    /// The constant after a Cast to `float`: rounded as a runtime would.
-    pub(super) fn cast(&self, float: Float) -> Self {
-        let values = self.to_floats().into_iter().map(|value| float.round(value)).collect();
-        Self { dims: self.dims.clone(), numbers: Numbers::Float(float, values) }
+    /// The constant after a Cast to the type with ONNX's number `target`, rounded or wrapped as a runtime would; `None` for
+    /// types that Leo does not read, and for floats outside the range of an integer.
+    pub(super) fn cast(&self, target: i32) -> Option<Self> {
+        let numbers = match (&self.numbers, Float::from_code(target)) {
+            (_, Some(float)) => {
+                Numbers::Float(float, self.to_floats().into_iter().map(|value| float.round(value)).collect())
+            }
+            (_, None) if target == code::BOOL => {
+                Numbers::Int(self.to_floats().into_iter().map(|value| i64::from(value != 0.0)).collect())
+            }
+            (Numbers::Int(values), None) => {
+                Numbers::Int(values.iter().map(|&value| wrapped(value, target)).collect::<Option<_>>()?)
+            }
+            (Numbers::Float(_, values), None) => {
+                Numbers::Int(values.iter().map(|value| whole(value.trunc(), target)).collect::<Option<_>>()?)
+            }
+        };
+        Some(Self { dims: self.dims.clone(), numbers })
     }
 
     /// The numbers as doubles.
@@ -196,6 +213,27 @@ impl Tensor {
             Numbers::Int(values) => values.iter().map(|&value| value as f64).collect(),
         }
     }
+}
+
+/// A whole number as an integer of another type.
+fn wrapped(value: i64, target: i32) -> Option<i64> {
+    Some(match target {
+        code::INT64 => value,
+        code::INT32 => i64::from(value as i32),
+        code::INT16 => i64::from(value as i16),
+        code::INT8 => i64::from(value as i8),
+        code::UINT32 => i64::from(value as u32),
+        code::UINT16 => i64::from(value as u16),
+        code::UINT8 => i64::from(value as u8),
+        _ => return None,
+    })
+}
+
+/// A float without a fraction as an integer, if it is one of that type.
+fn whole(value: f64, target: i32) -> Option<i64> {
+    // Beyond 2^53 doubles skip whole numbers, and no shape is that large.
+    let exact = value.abs() <= 9_007_199_254_740_992.0;
+    exact.then_some(value as i64).filter(|&value| wrapped(value, target) == Some(value))
 }
 
 /// A tensor's bytes, if that is how it is stored; external data are read from their file.
@@ -222,15 +260,15 @@ fn external_data(proto: &TensorProto, folder: Option<&Path>) -> Result<Bytes, Te
     }
     let offset = number("offset")?.unwrap_or(0);
     let rest = about.len().checked_sub(offset).ok_or_else(|| wrong("is too short".to_owned()))?;
-    let length = number("length")?.unwrap_or(rest);
-    let wanted = proto
-        .dims
-        .iter()
-        .try_fold(width(proto.data_type()) as u64, |bytes, &extent| bytes.checked_mul(u64::try_from(extent).ok()?));
+    // Only types that Leo does not read, and copies all the same, have no width.
+    let width = Some(width(proto.data_type()) as u64).filter(|&width| width > 0);
+    let mut extents = proto.dims.iter().map(|&extent| u64::try_from(extent).ok());
+    let wanted = width.and_then(|width| extents.try_fold(width, |bytes, extent| bytes.checked_mul(extent?)));
+    let length = number("length")?.or(wanted).unwrap_or(rest);
     if length > rest {
         return Err(wrong(format!("is too short: {length} bytes from byte {offset} on, of {} in all", about.len())));
     }
-    if wanted != Some(length) {
+    if width.is_some() && wanted != Some(length) {
         return Err(wrong(format!("gives it {length} bytes, not what its shape {:?} needs", proto.dims)));
     }
     let read = || -> std::io::Result<Vec<u8>> {

@@ -5,11 +5,11 @@ use crate::onnx::Reason;
 use crate::onnx::import::{Computed, Importer, Value};
 use crate::onnx::tensor::{Float, Numbers, Tensor};
 use crate::op::Arithmetic;
-use crate::shape::ShapeError;
+use crate::shape::{MAX_ELEMENTS, ShapeError};
 
 pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x + y),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x + y, i64::checked_add),
         Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Add, c),
         Operands::Computed(x, y) => importer.sum(x, y).map(Value::Computed),
     }
@@ -17,7 +17,7 @@ pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x - y),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x - y, i64::checked_sub),
         Operands::Right(x, c) => constant(importer, x, Arithmetic::Add, &map(c, |c| -c)),
         Operands::Left(c, x) => {
             let negative = importer.elementwise(x, Arithmetic::Multiply, &scalar(-1.0))?;
@@ -32,7 +32,7 @@ pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x * y),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x * y, i64::checked_mul),
         Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Multiply, c),
         Operands::Computed(..) => Err(Reason::NotAffine("multiplies two computed values")),
     }
@@ -40,7 +40,7 @@ pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x / y),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x / y, i64::checked_div),
         Operands::Right(x, c) => constant(importer, x, Arithmetic::Divide, c),
         Operands::Left(..) | Operands::Computed(..) => Err(Reason::NotAffine("divides by a computed value")),
     }
@@ -50,7 +50,9 @@ pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 ///
 /// The root is irrational: the folded factor, in doubles, is what the network is taken to have.
 pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
-    if call.int("training_mode", 0) != 0 {
+    // Before version 14, it is the presence of further outputs that means training.
+    let further_outputs = call.node.output.iter().skip(1).any(|output| !output.is_empty());
+    if call.int("training_mode", 0) != 0 || (call.opset < 14 && further_outputs) {
         return Err(Reason::Unusable("is in training mode".to_owned()));
     }
     let x = call.computed(0)?;
@@ -69,6 +71,9 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
     let rank = x.dims.rank();
     let per_channel = call.opset >= 9 || call.int("spatial", 1) != 0;
     let mut dims = scale.dims.clone();
+    if rank < 2 && scale.dims.iter().product::<usize>() != 1 {
+        return Err(ShapeError::mismatch(format!("an input with axes {} has one channel", x.dims)).into());
+    }
     if per_channel {
         if dims.len() != 1 {
             return Err(ShapeError::mismatch(format!("a scale of shape {dims:?}, not one number a channel")).into());
@@ -117,22 +122,54 @@ fn map(tensor: &Tensor, f: impl Fn(f64) -> f64) -> Tensor {
     Tensor { dims: tensor.dims.clone(), numbers: Numbers::Float(Float::F64, values) }
 }
 
-/// Arithmetic between constants of the same shape, or with a single number, rounded as a runtime rounds it.
-fn fold(x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64) -> Result<Value, Reason> {
-    let (Numbers::Float(float, xs), Numbers::Float(_, ys)) = (&x.numbers, &y.numbers) else {
-        return Err(Reason::Unusable("computes with constants that are not floats".to_owned()));
-    };
-    let dims = match (xs.len(), ys.len()) {
-        _ if x.dims == y.dims => &x.dims,
-        (_, 1) if y.dims.len() <= x.dims.len() => &x.dims,
-        (1, _) if x.dims.len() <= y.dims.len() => &y.dims,
-        _ => {
-            let message = format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims);
-            return Err(ShapeError::mismatch(message).into());
+/// Arithmetic between constants, stretched to one another as in NumPy, and rounded as a runtime rounds it.
+fn fold(
+    x: &Tensor,
+    y: &Tensor,
+    floats: impl Fn(f64, f64) -> f64,
+    ints: impl Fn(i64, i64) -> Option<i64>,
+) -> Result<Value, Reason> {
+    let unfit = || ShapeError::mismatch(format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims));
+    let dims = stretched(&x.dims, &y.dims).ok_or_else(unfit)?;
+    let positions = (positions(&x.dims, &dims), positions(&y.dims, &dims));
+    let pairs = positions.0.into_iter().zip(positions.1);
+    let numbers = match (&x.numbers, &y.numbers) {
+        (Numbers::Float(float, xs), Numbers::Float(_, ys)) => {
+            Numbers::Float(*float, pairs.map(|(i, j)| float.round(floats(xs[i], ys[j]))).collect())
         }
+        (Numbers::Int(xs), Numbers::Int(ys)) => {
+            let overflows =
+                || Reason::Unusable("computes a whole number that does not exist or is too large".to_owned());
+            Numbers::Int(pairs.map(|(i, j)| ints(xs[i], ys[j])).collect::<Option<_>>().ok_or_else(overflows)?)
+        }
+        _ => return Err(Reason::Unusable("computes with floats and whole numbers at once".to_owned())),
     };
-    let count = xs.len().max(ys.len());
-    let at = |values: &[f64], index: usize| if values.len() == 1 { values[0] } else { values[index] };
-    let values = (0..count).map(|index| float.round(f(at(xs, index), at(ys, index)))).collect();
-    Ok(Value::Constant(Tensor { dims: dims.clone(), numbers: Numbers::Float(*float, values) }.into()))
+    Ok(Value::Constant(Tensor { dims, numbers }.into()))
+}
+
+/// The shape that both shapes stretch to, if there is one that is not too large.
+fn stretched(x: &[usize], y: &[usize]) -> Option<Vec<usize>> {
+    let rank = x.len().max(y.len());
+    let extent = |dims: &[usize], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |axis| dims[axis]);
+    let both = (0..rank).map(|axis| match (extent(x, axis), extent(y, axis)) {
+        (1, extent) | (extent, 1) => Some(extent),
+        (left, right) => (left == right).then_some(left),
+    });
+    let dims: Vec<usize> = both.collect::<Option<_>>()?;
+    let elements = dims.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent))?;
+    (elements <= MAX_ELEMENTS).then_some(dims)
+}
+
+/// For each element of a tensor of shape `dims`, the element of a constant of shape `own` that is stretched to it.
+fn positions(own: &[usize], dims: &[usize]) -> Vec<usize> {
+    let mut positions = vec![0];
+    let missing = dims.len() - own.len();
+    for (axis, &extent) in dims.iter().enumerate() {
+        let own_extent = axis.checked_sub(missing).map_or(1, |axis| own[axis]);
+        positions = positions
+            .iter()
+            .flat_map(|&position| (0..extent).map(move |i| position * own_extent + if own_extent == 1 { 0 } else { i }))
+            .collect();
+    }
+    positions
 }

@@ -17,6 +17,12 @@ pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
 }
 
 pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    if matches!(call.required(0)?, Value::Extents { .. }) {
+        let to_scalar = call.ints("shape", 1)?.is_some_and(|target| target.is_empty());
+        if let Some(extent) = single_extent(call, to_scalar)? {
+            return Ok(extent);
+        }
+    }
     let subject = call.subject()?;
     let target = match call.required(1)? {
         Value::Extents { entries, .. } => entries.clone(),
@@ -27,6 +33,9 @@ pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
 }
 
 pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    if let Some(scalar) = single_extent(call, true)? {
+        return Ok(scalar);
+    }
     let subject = call.subject()?;
     let dims = subject.dims();
     let squeezed: Vec<usize> = match call.ints("axes", 1)? {
@@ -46,8 +55,8 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
 }
 
 pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
-    if let Value::Extents { entries, scalar: true } = call.required(0)? {
-        return Ok(Value::Extents { entries: entries.clone(), scalar: false });
+    if let Some(vector) = single_extent(call, false)? {
+        return Ok(vector);
     }
     let subject = call.subject()?;
     let dims = subject.dims();
@@ -82,6 +91,16 @@ pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
     match subject {
         Subject::Constant(tensor) => Ok(Value::Constant(tensor.transposed(&transpose).into())),
         Subject::Computed(computed) => importer.transpose(computed, transpose.order()).map(Value::Computed),
+    }
+}
+
+/// The size of the batch as a single number or as a shape of one entry, if that is what the call is about.
+fn single_extent(call: &Call<'_>, scalar: bool) -> Result<Option<Value>, Reason> {
+    match call.required(0)? {
+        Value::Extents { entries, .. } if entries.len() == 1 => {
+            Ok(Some(Value::Extents { entries: entries.clone(), scalar }))
+        }
+        _ => Ok(None),
     }
 }
 

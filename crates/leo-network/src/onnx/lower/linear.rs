@@ -27,7 +27,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
         return Err(ShapeError::mismatch(format!("takes matrices, not axes {}", x.dims)).into());
     }
     let x = if turn_x { importer.transpose(x, &[1, 0])? } else { x.clone() };
-    match call.optional(2) {
+    match call.optional(2).filter(|_| beta != 0.0) {
         None => importer.dense(&x, axis, weight, None).map(Value::Computed),
         Some(Value::Constant(c)) => {
             let values: Vec<f64> = c.to_floats().iter().map(|c| beta * c).collect();

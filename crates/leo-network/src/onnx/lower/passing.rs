@@ -3,7 +3,7 @@
 use super::{Call, Subject};
 use crate::onnx::Reason;
 use crate::onnx::import::{Computed, Importer, Value};
-use crate::onnx::tensor::{Float, Numbers, Tensor};
+use crate::onnx::tensor::{Float, Numbers, Tensor, code};
 
 pub(super) fn identity(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     call.required(0).cloned()
@@ -24,18 +24,22 @@ pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Re
 /// Between floats, a cast changes nothing but rounding: a constant is rounded, a computed value is, in real
 /// arithmetic, itself.
 pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let target = i32::try_from(call.int("to", 0)).unwrap_or_default();
     if let shape @ Value::Extents { .. } = call.required(0)? {
-        return Ok(shape.clone());
+        // Any other type could change the number, and with it what is reshaped.
+        return if matches!(target, code::INT32 | code::INT64) {
+            Ok(shape.clone())
+        } else {
+            Err(Reason::Unusable(format!("casts the size of the batch to type {target}")))
+        };
     }
-    let target = call.int("to", 0);
-    let float = i32::try_from(target).ok().and_then(Float::from_code);
-    match (call.subject()?, float) {
-        (Subject::Constant(tensor), Some(float)) => Ok(Value::Constant(tensor.cast(float).into())),
-        (Subject::Constant(tensor), None) if matches!(tensor.numbers, Numbers::Int(_)) => {
-            Ok(Value::Constant(tensor.clone().into()))
-        }
+    match (call.subject()?, Float::from_code(target)) {
+        (Subject::Constant(tensor), _) => match tensor.cast(target) {
+            Some(cast) => Ok(Value::Constant(cast.into())),
+            None => Err(Reason::Unusable(format!("casts a constant to type {target}, which cannot hold it"))),
+        },
         (Subject::Computed(computed), Some(float)) => Ok(Value::Computed(Computed { float, ..computed.clone() })),
-        (_, None) => Err(Reason::NotAffine("casts to a type that is not a float")),
+        (Subject::Computed(_), None) => Err(Reason::NotAffine("casts to a type that is not a float")),
     }
 }
 
