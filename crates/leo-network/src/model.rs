@@ -106,7 +106,6 @@ impl Model {
         if suffix == "nnet" {
             return Ok(Self::from(Nnet::from_bytes(&bytes)?));
         }
-        // Every ONNX file begins with a field of ModelProto; text and other formats begin otherwise.
         let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let guess = file::looks_like(&bytes);
         match Document::from_bytes(bytes, folder) {

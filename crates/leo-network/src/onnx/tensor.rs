@@ -168,6 +168,10 @@ impl Tensor {
         if product == Some(found) && whole { Ok(Self { dims, numbers }) } else { Err(wrong()) }
     }
 
+    pub(super) fn doubles(dims: Vec<usize>, values: Vec<f64>) -> Self {
+        Self { dims, numbers: Numbers::Float(Float::F64, values) }
+    }
+
     pub(super) fn ints(values: Vec<i64>) -> Self {
         Self { dims: vec![values.len()], numbers: Numbers::Int(values) }
     }

@@ -3,7 +3,7 @@
 use super::{Call, unusable};
 use crate::onnx::Reason;
 use crate::onnx::import::{Computed, Importer, Value};
-use crate::onnx::tensor::{Float, Numbers, Tensor};
+use crate::onnx::tensor::{Numbers, Tensor};
 use crate::op::Arithmetic;
 use crate::shape::{MAX_ELEMENTS, ShapeError};
 
@@ -18,13 +18,16 @@ pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
         Operands::Constants(x, y) => fold(x, y, |x, y| x - y, i64::checked_sub),
-        Operands::Right(x, c) => constant(importer, x, Arithmetic::Add, &map(c, |c| -c)),
+        Operands::Right(x, c) => {
+            let negative = c.to_floats().into_iter().map(|value| -value).collect();
+            constant(importer, x, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), negative))
+        }
         Operands::Left(c, x) => {
-            let negative = importer.elementwise(x, Arithmetic::Multiply, &scalar(-1.0))?;
+            let negative = importer.elementwise(x, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
             constant(importer, &negative, Arithmetic::Add, c)
         }
         Operands::Computed(x, y) => {
-            let negative = importer.elementwise(y, Arithmetic::Multiply, &scalar(-1.0))?;
+            let negative = importer.elementwise(y, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
             importer.sum(x, &negative).map(Value::Computed)
         }
     }
@@ -80,7 +83,7 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
         }
         dims.resize(rank.saturating_sub(1).max(1), 1);
     }
-    let channels = |values: Vec<f64>| Tensor { dims: dims.clone(), numbers: Numbers::Float(Float::F64, values) };
+    let channels = |values| Tensor::doubles(dims.clone(), values);
     let scaled = importer.elementwise(x, Arithmetic::Multiply, &channels(factor))?;
     if scaled.dims != x.dims {
         return Err(ShapeError::mismatch(format!("channels {:?} for an input with axes {}", scale.dims, x.dims)).into());
@@ -111,15 +114,6 @@ fn operands<'a>(call: &'a Call<'_>) -> Result<Operands<'a>, Reason> {
 
 fn constant(importer: &mut Importer<'_>, x: &Computed, arithmetic: Arithmetic, c: &Tensor) -> Result<Value, Reason> {
     importer.elementwise(x, arithmetic, c).map(Value::Computed)
-}
-
-fn scalar(value: f64) -> Tensor {
-    Tensor { dims: vec![], numbers: Numbers::Float(Float::F64, vec![value]) }
-}
-
-fn map(tensor: &Tensor, f: impl Fn(f64) -> f64) -> Tensor {
-    let values = tensor.to_floats().into_iter().map(f).collect();
-    Tensor { dims: tensor.dims.clone(), numbers: Numbers::Float(Float::F64, values) }
 }
 
 /// Arithmetic between constants, stretched to one another as in NumPy, and rounded as a runtime rounds it.

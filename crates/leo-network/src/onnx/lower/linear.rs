@@ -6,7 +6,7 @@ use super::{Call, unusable};
 use crate::onnx::Reason;
 use crate::onnx::dims::Dims;
 use crate::onnx::import::{Computed, Importer, Value};
-use crate::onnx::tensor::{Float, Numbers, Tensor};
+use crate::onnx::tensor::Tensor;
 use crate::op::{Arithmetic, Matrix};
 use crate::shape::ShapeError;
 
@@ -36,7 +36,8 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
                 None => {
                     let product = importer.dense(&x, axis, weight, None)?;
                     let dims = product.dims.clone();
-                    let sum = importer.elementwise(&product, Arithmetic::Add, &with_values(c, values))?;
+                    let sum =
+                        importer.elementwise(&product, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), values))?;
                     same_axes(&dims, sum)
                 }
             }
@@ -47,7 +48,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
             let c = if beta == 1.0 {
                 c.clone()
             } else {
-                importer.elementwise(c, Arithmetic::Multiply, &scalar(c, beta))?
+                importer.elementwise(c, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![beta]))?
             };
             importer.sum(&product, &c).map(Value::Computed)
         }
@@ -62,18 +63,6 @@ fn same_axes(dims: &Dims, sum: Computed) -> Result<Computed, Reason> {
     } else {
         Err(ShapeError::mismatch(format!("its bias has more elements than its product with axes {dims}")).into())
     }
-}
-
-fn scalar(like: &Computed, value: f64) -> Tensor {
-    Tensor { dims: vec![], numbers: Numbers::Float(like.float, vec![value]) }
-}
-
-fn with_values(tensor: &Tensor, values: Vec<f64>) -> Tensor {
-    let float = match tensor.numbers {
-        Numbers::Float(float, _) => float,
-        Numbers::Int(_) => Float::F64,
-    };
-    Tensor { dims: tensor.dims.clone(), numbers: Numbers::Float(float, values) }
 }
 
 /// The constant as one number for each of `outputs` outputs, if it is the same for all samples.
