@@ -20,10 +20,10 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0    done
   1    a negative answer (no command gives one yet)
-  2    bad usage or bad input; one line on standard error says which file, where in it, and why
+  2    bad usage or bad input; for input, one line on standard error says which file, where in it, and why
   101  a bug in Leo; please report it with the files
 
-Files ending in .gz are unpacked as they are read. Nothing is ever left half written.";
+Gzip files are unpacked as they are read. Nothing is ever left half written.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -71,12 +71,12 @@ pub struct Run {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Which of the network's outputs to compute [default: the first that Leo can]
+    /// Which output to compute, or which value in front of it [default: the first output that Leo can]
     #[arg(long, value_name = "NAME")]
     pub output_name: Option<String>,
 
     /// Divide all samples by this first, such as 255 for images of bytes
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub divide: Option<f64>,
 }
 
@@ -113,7 +113,7 @@ pub struct DomainArguments {
     pub data: Option<PathBuf>,
 
     /// Divide the samples of --data by this first, such as 255 for images of bytes
-    #[arg(long, value_name = "NUMBER", requires = "data")]
+    #[arg(long, value_name = "NUMBER", requires = "data", conflicts_with = "domain", allow_negative_numbers = true)]
     pub divide: Option<f64>,
 
     /// Widen the domain by this much on every side

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail, ensure};
+use leo_network::onnx::Float;
 use leo_network::vnnlib::Otherwise;
 use leo_network::{Array, Domain, Format, Model};
 
@@ -12,13 +13,11 @@ use crate::args::DomainArguments;
 pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>> {
     let inputs = model.network().input().elements();
     let (domain, source) = match (&arguments.domain, &arguments.data, model.format()) {
-        (Some(spec), _, _) => {
-            let source = format!("--domain {spec}");
-            (from_spec(spec, inputs, arguments.hull).with_context(|| source.clone())?, source)
-        }
+        (Some(spec), _, _) => (from_spec(spec, inputs, arguments.hull)?, format!("--domain {spec}")),
         (None, Some(path), _) => {
             let source = path.display().to_string();
-            (Domain::of_samples(&samples(path, arguments.divide)?).with_context(|| source.clone())?, source)
+            let samples = samples(path, arguments.divide, model)?;
+            (Domain::of_samples(&samples, inputs).with_context(|| source.clone())?, source)
         }
         // The file's own box is shown if there is one; a file without one is a network all the same.
         (None, None, Format::Nnet(nnet)) => match nnet.domain() {
@@ -35,31 +34,37 @@ pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>
     }))
 }
 
-/// Reads samples, divided if that is asked for.
-pub fn samples(path: &Path, divide: Option<f64>) -> Result<Array> {
+/// Reads samples, divided in the network's precision if that is asked for.
+pub fn samples(path: &Path, divide: Option<f64>, model: &Model) -> Result<Array> {
     let samples = Array::load(path)?;
     match divide {
         None => Ok(samples),
-        Some(divisor) if divisor.is_finite() && divisor != 0.0 => Ok(samples.divided(divisor)),
-        Some(divisor) => bail!("--divide {divisor}: the divisor must be finite and not 0"),
+        Some(divisor) if !divisor.is_finite() || divisor == 0.0 => {
+            bail!("--divide {divisor}: the divisor must be finite and not 0")
+        }
+        Some(divisor) if model.float() == Float::F64 => Ok(samples.divided::<f64>(divisor)),
+        Some(divisor) => Ok(samples.divided::<f32>(divisor)),
     }
 }
 
+/// `0,1`, perhaps in brackets; `lo.npy,hi.npy`; or a file.
 fn from_spec(spec: &str, inputs: usize, hull: bool) -> Result<Domain> {
-    if let Some((lo, hi)) = spec.split_once(',') {
-        return match (lo.trim().parse(), hi.trim().parse()) {
-            (Ok(lo), Ok(hi)) => Ok(Domain::uniform(inputs, lo, hi)?),
-            _ => Ok(Domain::load(Path::new(lo), Path::new(hi))?),
-        };
-    }
-    let path = Path::new(spec);
-    let name = spec.to_lowercase();
-    match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.') {
-        Some((_, "vnnlib")) => Ok(Domain::load_vnnlib(path, if hull { Otherwise::Hull } else { Otherwise::Refuse })?),
-        Some((_, "nnet")) => match Model::load(path)?.format() {
-            Format::Nnet(nnet) => Ok(nnet.domain()?),
-            _ => Err(anyhow!("is no NNet file")),
-        },
-        _ => bail!("should be LO,HI or lo.npy,hi.npy or a file ending in .vnnlib or .nnet"),
+    let bare = spec.trim();
+    let bare = bare.strip_prefix('[').and_then(|bare| bare.strip_suffix(']')).unwrap_or(bare);
+    let halves: Vec<&str> = bare.split(',').map(str::trim).collect();
+    let numbers: Vec<Option<f64>> = halves.iter().map(|half| half.parse().ok()).collect();
+    ensure!(!hull || halves.len() == 1, "--hull is about .vnnlib files, and --domain {spec} is none");
+    match (&halves[..], &numbers[..]) {
+        (_, &[Some(lo), Some(hi)]) => {
+            ensure!(lo.is_finite() && hi.is_finite(), "--domain {spec}: bounds must be finite");
+            ensure!(lo <= hi, "--domain {spec}: the lower bound is above the upper bound");
+            Ok(Domain::uniform(inputs, lo, hi)?)
+        }
+        (&[lo, hi], [None, None]) if !lo.is_empty() && !hi.is_empty() => {
+            let (lo, hi) = (Array::load(Path::new(lo))?, Array::load(Path::new(hi))?);
+            Domain::between(&lo, &hi).with_context(|| format!("--domain {spec}"))
+        }
+        ([_], [None]) => Ok(Domain::load(Path::new(spec), if hull { Otherwise::Hull } else { Otherwise::Refuse })?),
+        _ => bail!("--domain {spec}: should be LO,HI or lo.npy,hi.npy or a .vnnlib or .nnet file"),
     }
 }

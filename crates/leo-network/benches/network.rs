@@ -6,14 +6,14 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Relu};
-use leo_network::{Evaluator, Network, Real, Shape, ShapeError, ValueId};
+use leo_network::{Evaluator, Network, NetworkError, Real, Shape, ValueId};
 
 fn main() {
     divan::main();
 }
 
 /// A network with these widths and arbitrary weights.
-fn network(widths: &[usize]) -> Result<Network, ShapeError> {
+fn network(widths: &[usize]) -> Result<Network, NetworkError> {
     let mut random = fastrand::Rng::with_seed(0);
     let mut numbers = |count: usize| (0..count).map(|_| f64::from(random.f32() - 0.5)).collect::<Vec<_>>();
     let mut builder = Network::builder(Shape::new([widths[0]])?);

@@ -3,11 +3,16 @@
 //! A [`Domain`] is a box, `lo <= x <= hi` for each element `x` of the flattened sample. It can be had from a
 //! constant, from two arrays, from a [VNN-LIB](crate::vnnlib) file, from an [NNet](crate::nnet) file, or from the
 //! range of a data set.
+//!
+//! Bounds are doubles. A program in single precision that rounds 0.3 gets a number just above the double 0.3, outside a
+//! domain that ends there; widen such a domain by a [margin](Domain::widened).
 
 use std::path::Path;
 
 use crate::array::Array;
 use crate::file::{self, FileError, Problem};
+use crate::nnet::Nnet;
+use crate::rounding::Enclosure;
 use crate::vnnlib::{self, Otherwise};
 
 /// A box of inputs: finite bounds with `lo <= hi`, one pair for each element of a sample.
@@ -103,16 +108,20 @@ impl Domain {
         Self::new(vec![lo; inputs], vec![hi; inputs])
     }
 
-    /// The smallest box that holds all samples of a data set whose first axis counts the samples.
+    /// The smallest box that holds all samples of a data set: one after another, each with as many numbers as the network
+    /// has inputs. The first axis counts them, unless the array is a single sample.
     ///
     /// # Errors
-    /// If there is no sample, or a number in it is not finite.
-    pub fn of_samples(samples: &Array) -> Result<Self, DomainError> {
-        let rows = samples.shape().first().copied().unwrap_or(0);
-        if rows == 0 || samples.is_empty() {
+    /// If there is no sample, or samples are of another size, or a number is not finite.
+    pub fn of_samples(samples: &Array, inputs: usize) -> Result<Self, DomainError> {
+        let rows = samples.shape().first().copied().unwrap_or(1);
+        if samples.is_empty() {
             return Err(DomainError::Empty);
         }
-        let width = samples.len() / rows;
+        let width = if samples.len() == inputs { inputs } else { samples.len() / rows };
+        if width != inputs {
+            return Err(DomainError::WrongLength { domain: width, network: inputs });
+        }
         let (mut lo, mut hi) = (vec![f64::INFINITY; width], vec![f64::NEG_INFINITY; width]);
         for (position, value) in samples.iter().enumerate() {
             let index = position % width;
@@ -125,26 +134,32 @@ impl Domain {
         Self::new(lo, hi)
     }
 
-    /// Reads the lower and the upper bounds from two array files.
+    /// The box between the bounds in two arrays of the same shape.
     ///
     /// # Errors
-    /// If a file cannot be read, or the bounds do not make a domain.
-    pub fn load(lo: &Path, hi: &Path) -> Result<Self, FileError> {
-        let bounds = |path| Array::load(path).map(|array| array.iter().collect());
-        Self::new(bounds(lo)?, bounds(hi)?).map_err(|error| Problem::from(error).in_file(lo))
+    /// As for [`Domain::new`].
+    pub fn between(lo: &Array, hi: &Array) -> Result<Self, DomainError> {
+        Self::new(lo.to_vec(), hi.to_vec())
     }
 
-    /// Reads the box of inputs in a VNN-LIB file, gzip or not.
+    /// Reads the box of inputs in a VNN-LIB file, or the one of an NNet file, by its suffix; gzip or not.
     ///
     /// # Errors
     /// If the file cannot be read, or its inputs form no box and that is not [otherwise](Otherwise) provided for.
-    pub fn load_vnnlib(path: &Path, otherwise: Otherwise) -> Result<Self, FileError> {
-        file::read(path)
-            .and_then(|bytes| Ok(vnnlib::domain(&bytes, otherwise)?))
-            .map_err(|problem| problem.in_file(path))
+    pub fn load(path: &Path, otherwise: Otherwise) -> Result<Self, FileError> {
+        Self::try_load(path, otherwise).map_err(|problem| problem.in_file(path))
     }
 
-    /// The box grown by `margin` on every side.
+    fn try_load(path: &Path, otherwise: Otherwise) -> Result<Self, Problem> {
+        let bytes = file::read(path)?;
+        match file::suffix(path).as_str() {
+            "vnnlib" => Ok(vnnlib::domain(&bytes, otherwise)?),
+            "nnet" => Ok(Nnet::from_bytes(&bytes)?.domain()?),
+            _ => Err(Problem::UnknownSuffix { expected: "domains are .vnnlib or .nnet files" }),
+        }
+    }
+
+    /// The box grown by `margin` on every side, rounded outward.
     ///
     /// # Errors
     /// If the margin is negative or not finite, or so large that a bound overflows.
@@ -152,8 +167,9 @@ impl Domain {
         if !(margin >= 0.0 && margin.is_finite()) {
             return Err(DomainError::BadMargin(margin));
         }
-        let lo = self.lo.iter().map(|bound| bound - margin).collect();
-        let hi = self.hi.iter().map(|bound| bound + margin).collect();
+        let margin = Enclosure::exactly(margin);
+        let lo = self.lo.iter().map(|&bound| Enclosure::exactly(bound).plus(margin.negative()).lo).collect();
+        let hi = self.hi.iter().map(|&bound| Enclosure::exactly(bound).plus(margin).hi).collect();
         Self::new(lo, hi)
     }
 
@@ -209,7 +225,7 @@ mod tests {
     #[test]
     fn the_range_of_samples_holds_them_all() -> Result<(), Box<dyn std::error::Error>> {
         let samples = Array::new(vec![2, 2], vec![1.0_f64, 5.0, -1.0, 6.0])?;
-        let domain = Domain::of_samples(&samples)?;
+        let domain = Domain::of_samples(&samples, 2)?;
         assert_eq!((domain.lo(), domain.hi()), (&[-1.0, 5.0][..], &[1.0, 6.0][..]));
         assert!(domain.contains(&[0.0, 5.5]) && !domain.contains(&[0.0, 7.0]) && !domain.contains(&[0.0]));
         let wider = domain.widened(0.5)?;

@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::network::{Network, ValueId};
-use crate::op::{Kernel, Operands, Operator};
+use crate::op::{Kernel, Operands, Run};
 use crate::product::Real;
 
 /// How many numbers one block's values should take at the most: 2 MiB in single precision.
@@ -129,10 +129,10 @@ impl<T: Real> Evaluator<T> {
 mod tests {
     use super::*;
     use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, Transpose};
-    use crate::shape::{Shape, ShapeError};
+    use crate::shape::{NetworkError, Shape};
 
     /// `x -> W₂ relu(W₁ x) + x` on a 2 by 2 sample that is transposed, flattened and scaled first.
-    fn residual() -> Result<Network, ShapeError> {
+    fn residual() -> Result<Network, NetworkError> {
         let mut builder = Network::builder(Shape::new([2, 2])?);
         let turned = builder.add("turn", Transpose::new([1, 0])?, &[ValueId::INPUT])?;
         let flat = builder.add("flat", Reshape::new(Shape::new([4])?), &[turned])?;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_computes_what_it_says() -> Result<(), ShapeError> {
+    fn every_operator_computes_what_it_says() -> Result<(), NetworkError> {
         let outputs = Evaluator::<f64>::new(&residual()?).run(&[2., 4., -6., 8., -2., 0., 2., 0.]);
         // Sample 1: turned [2, -6, 4, 8], halved [1, -3, 2, 4], hidden [1, 4]. Sample 2: [-1, 1, 0, 0], hidden [-1, 0].
         assert_eq!(outputs[1], [1., 4., 0., 0.]);

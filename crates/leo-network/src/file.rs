@@ -4,7 +4,7 @@ use std::fs::{File, Metadata, metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 
 use crate::array::ArrayError;
 use crate::domain::DomainError;
@@ -136,7 +136,7 @@ fn is_pipe(_: &Metadata) -> bool {
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
-    GzDecoder::new(packed).take(MAX_UNPACKED + 1).read_to_end(&mut bytes).map_err(Problem::Gzip)?;
+    MultiGzDecoder::new(packed).take(MAX_UNPACKED + 1).read_to_end(&mut bytes).map_err(Problem::Gzip)?;
     if bytes.len() as u64 > MAX_UNPACKED {
         return Err(Problem::TooLarge { limit: MAX_UNPACKED, unpacked: true });
     }

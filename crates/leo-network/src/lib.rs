@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use leo_network::op::{Dense, Matrix, Relu};
-//! use leo_network::{Evaluator, Network, Shape, ShapeError, ValueId};
+//! use leo_network::{Evaluator, Network, Shape, NetworkError, ValueId};
 //!
 //! let mut builder = Network::builder(Shape::new([1])?);
 //! let first = Dense::new(Matrix::new(2, 1, vec![1.0, -1.0])?, Some(vec![-1.0, 1.0]))?;
@@ -19,7 +19,7 @@
 //!
 //! let outputs = Evaluator::<f64>::new(&network).run(&[0.0, 1.0, 5.0]);
 //! assert_eq!(outputs, [[-1.0, 0.0, 4.0]]);
-//! # Ok::<(), ShapeError>(())
+//! # Ok::<(), NetworkError>(())
 //! ```
 //!
 //! It has two units, and computes nothing but `x - 1`. Finding that out, and proving it, is what Leo is for.
@@ -52,6 +52,7 @@ pub mod nnet;
 pub mod onnx;
 pub mod op;
 mod product;
+mod rounding;
 mod shape;
 pub mod tail;
 pub mod vnnlib;
@@ -63,4 +64,4 @@ pub use file::{FileError, Problem, write_atomically};
 pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};
 pub use product::{Real, add_product_transposed};
-pub use shape::{MAX_ELEMENTS, MAX_RANK, Shape, ShapeError};
+pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};

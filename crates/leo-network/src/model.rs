@@ -18,12 +18,13 @@ pub struct Model {
     format: Format,
     input: Port,
     outputs: Vec<Output>,
+    /// Values that are no outputs of the file, but can be asked for by name.
+    inner: Vec<Output>,
     tail: Tail,
 }
 
 /// The file that a model comes from.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub enum Format {
     /// An ONNX file.
     Onnx(Box<Document>),
@@ -63,14 +64,14 @@ pub enum RunError {
     },
     /// An operator of the tail that Leo cannot evaluate.
     #[error(
-        "output {output:?} comes from {operator}, which Leo keeps but does not evaluate here; outputs that it does: {others:?}"
+        "output {output:?} comes from {operator}, which Leo keeps but does not evaluate here; what can be asked for instead: {others:?}"
     )]
     Tail {
         /// The output asked for.
         output: String,
         /// The operator.
         operator: String,
-        /// The outputs that can be evaluated.
+        /// The outputs that can be evaluated, or else the values between that can.
         others: Vec<String>,
     },
     /// No such output.
@@ -171,17 +172,20 @@ impl Model {
         }
     }
 
-    /// The outputs that [`run`](Self::run) can compute.
-    pub fn computable_outputs(&self) -> Vec<&str> {
-        let computable = |output: &&Output| self.tail.evaluate::<f32>(output.source, 0, &self.no_samples()).is_ok();
-        self.outputs.iter().filter(computable).map(|output| output.port.name.as_str()).collect()
+    /// The outputs that [`run`](Self::run) can compute, and the inner values that it can compute besides.
+    pub fn computable(&self) -> (Vec<&str>, Vec<&str>) {
+        let [outputs, inner] = [&self.outputs, &self.inner].map(|values| {
+            values.iter().filter(|value| self.is_computable(value)).map(|value| value.port.name.as_str()).collect()
+        });
+        (outputs, inner)
     }
 
-    fn no_samples<T>(&self) -> Vec<Vec<T>> {
-        self.network().outputs().iter().map(|_| Vec::new()).collect()
+    fn is_computable(&self, output: &Output) -> bool {
+        self.tail.blamed(output.source).is_none()
     }
 
-    /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute.
+    /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute. A value that
+    /// leaves the network for its tail, or is made there, can be asked for by its name too.
     ///
     /// The first axis of `samples` counts them, and the others are a sample's, give or take axes of extent 1, or
     /// flattened; an array with the shape of one sample is one sample. Files in double precision are run in double
@@ -203,25 +207,34 @@ impl Model {
         let output = self.choose(output)?;
         let rows = self.count_samples(samples)?;
         let values = Evaluator::<T>::new(self.network()).run(&samples.to_vec());
-        let elements = self.tail.evaluate(output.source, rows, &values).map_err(|operator| RunError::Tail {
-            output: output.port.name.clone(),
-            operator: operator.to_owned(),
-            others: self.computable_outputs().into_iter().map(str::to_owned).collect(),
-        })?;
+        let elements =
+            self.tail.evaluate(output.source, rows, &values).map_err(|operator| self.kept(output, operator))?;
         self.assemble(rows, output, elements)
     }
 
+    fn kept(&self, output: &Output, operator: &str) -> RunError {
+        let (mut others, inner) = self.computable();
+        if others.is_empty() {
+            others = inner;
+        }
+        RunError::Tail {
+            output: output.port.name.clone(),
+            operator: operator.to_owned(),
+            others: others.into_iter().map(str::to_owned).collect(),
+        }
+    }
+
     fn choose(&self, name: Option<&str>) -> Result<&Output, RunError> {
-        let names = || self.outputs.iter().map(|output| output.port.name.clone()).collect();
         match name {
-            Some(name) => self
-                .outputs
-                .iter()
-                .find(|output| output.port.name == name)
-                .ok_or_else(|| RunError::NoSuchOutput { output: name.to_owned(), others: names() }),
+            Some(name) => {
+                let named = self.outputs.iter().chain(&self.inner).find(|output| output.port.name == name);
+                named.ok_or_else(|| RunError::NoSuchOutput {
+                    output: name.to_owned(),
+                    others: self.outputs.iter().map(|output| output.port.name.clone()).collect(),
+                })
+            }
             None => {
-                let computable = self.computable_outputs();
-                let first = self.outputs.iter().find(|output| computable.contains(&output.port.name.as_str()));
+                let first = self.outputs.iter().find(|output| self.is_computable(output));
                 // Where none can be computed, asking for the first one says why.
                 Ok(first.unwrap_or(&self.outputs[0]))
             }
@@ -275,7 +288,13 @@ impl From<Document> for Model {
             .zip(document.outputs())
             .map(|(declared, (source, dims))| Output { port: port(declared), source: *source, dims: dims.clone() })
             .collect();
+        let inner = document.inner().iter().map(|(name, source, dims)| Output {
+            port: Port { name: name.clone(), axes: None },
+            source: *source,
+            dims: dims.clone(),
+        });
         Self {
+            inner: inner.collect(),
             input: port(document.declared_input()),
             outputs,
             tail: document.tail().clone(),
@@ -303,6 +322,12 @@ impl From<Nnet> for Model {
             source: Source::Network(0),
             dims: Some(batched(output.extents())),
         }];
-        Self { input: port("input", input.extents()), outputs, tail: Tail::default(), format: Format::Nnet(nnet) }
+        Self {
+            input: port("input", input.extents()),
+            outputs,
+            inner: Vec::new(),
+            tail: Tail::default(),
+            format: Format::Nnet(nnet),
+        }
     }
 }

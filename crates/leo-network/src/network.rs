@@ -5,7 +5,7 @@
 //! nodes stand in an order in which they can be evaluated, both by construction.
 
 use crate::op::{Op, Operator};
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{MAX_TOTAL_ELEMENTS, NetworkError, Shape};
 
 /// One value of a network: its input, or what one of its nodes computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ pub struct Network {
 impl Network {
     /// Starts a network whose samples have this shape.
     pub fn builder(input: Shape) -> Builder {
-        Builder { input, nodes: Vec::new() }
+        Builder { elements: input.elements(), input, nodes: Vec::new() }
     }
 
     /// The shape of a sample.
@@ -126,6 +126,8 @@ fn shape_of<'a>(input: &'a Shape, nodes: &'a [Node], value: ValueId) -> &'a Shap
 pub struct Builder {
     input: Shape,
     nodes: Vec<Node>,
+    /// How many numbers all values of one sample have together.
+    elements: usize,
 }
 
 impl Builder {
@@ -138,10 +140,10 @@ impl Builder {
         name: impl Into<String>,
         op: impl Into<Op>,
         operands: &[ValueId],
-    ) -> Result<ValueId, ShapeError> {
+    ) -> Result<ValueId, NetworkError> {
         let op = op.into();
         if operands.len() != op.arity() {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "{} reads {} values, not {}",
                 op.name(),
                 op.arity(),
@@ -149,10 +151,14 @@ impl Builder {
             )));
         }
         if let Some(unknown) = operands.iter().find(|value| value.index() > self.nodes.len()) {
-            return Err(ShapeError::mismatch(format!("reads value {}, which no node has made yet", unknown.index())));
+            return Err(NetworkError::mismatch(format!("reads value {}, which no node has made yet", unknown.index())));
         }
         let shapes: Vec<&Shape> = operands.iter().map(|&value| self.shape(value)).collect();
         let shape = op.output_shape(&shapes)?;
+        self.elements += shape.elements();
+        if self.elements > MAX_TOTAL_ELEMENTS {
+            return Err(NetworkError::TooMuch);
+        }
         self.nodes.push(Node { name: name.into(), op, operands: operands.to_vec(), shape });
         Ok(ValueId(self.nodes.len()))
     }
@@ -169,12 +175,12 @@ impl Builder {
     ///
     /// # Errors
     /// If there is no output, or one that no node has made.
-    pub fn finish(self, outputs: Vec<ValueId>) -> Result<Network, ShapeError> {
+    pub fn finish(self, outputs: Vec<ValueId>) -> Result<Network, NetworkError> {
         if outputs.is_empty() {
-            return Err(ShapeError::mismatch("a network needs an output"));
+            return Err(NetworkError::mismatch("a network needs an output"));
         }
         if outputs.iter().any(|value| value.index() > self.nodes.len()) {
-            return Err(ShapeError::mismatch("an output that no node has made"));
+            return Err(NetworkError::mismatch("an output that no node has made"));
         }
         Ok(Network { input: self.input, nodes: self.nodes, outputs })
     }
@@ -186,10 +192,10 @@ mod tests {
     use crate::op::{Dense, Matrix, Relu, Sum};
 
     #[test]
-    fn shapes_are_checked_as_nodes_are_added() -> Result<(), ShapeError> {
+    fn shapes_are_checked_as_nodes_are_added() -> Result<(), NetworkError> {
         let mut builder = Network::builder(Shape::new([3])?);
         let narrow = Dense::new(Matrix::new(1, 2, vec![1.0, 2.0])?, None)?;
-        assert!(matches!(builder.add("fc", narrow, &[ValueId::INPUT]), Err(ShapeError::Mismatch(_))));
+        assert!(matches!(builder.add("fc", narrow, &[ValueId::INPUT]), Err(NetworkError::Mismatch(_))));
         assert!(builder.add("sum", Sum, &[ValueId::INPUT]).is_err(), "a sum reads two values");
         assert!(builder.add("relu", Relu, &[ValueId(7)]).is_err(), "no node made value 7");
         let relu = builder.add("relu", Relu, &[ValueId::INPUT])?;

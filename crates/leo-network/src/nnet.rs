@@ -15,7 +15,7 @@
 use crate::domain::{Domain, DomainError};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Relu};
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 
 /// A network from an NNet file, and the box that comes with it.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub enum NnetError {
         /// Which layer, counted from 1; 0 is the normalisation of the inputs.
         layer: usize,
         /// Why not.
-        error: ShapeError,
+        error: NetworkError,
     },
 }
 
@@ -140,6 +140,9 @@ impl Nnet {
                 chain.add(layer, &format!("relu{layer}"), || Ok(Relu))?;
             }
         }
+        if let Ok((line, _)) = lines.fields("nothing") {
+            return Err(NnetError::Line { line, reason: "numbers after the last layer's biases".to_owned() });
+        }
         chain.arithmetic(layers, "multiply_by_range", Arithmetic::Multiply, vec![ranges[inputs]])?;
         chain.arithmetic(layers, "add_mean", Arithmetic::Add, vec![means[inputs]])?;
         let network =
@@ -166,7 +169,7 @@ fn read_matrix(
     layer: usize,
     rows: usize,
     columns: usize,
-) -> Result<Result<Matrix, ShapeError>, NnetError> {
+) -> Result<Result<Matrix, NetworkError>, NnetError> {
     let mut values = Vec::new();
     for _ in 0..rows {
         values.extend(lines.numbers(&format!("a row of weights of layer {layer}"), columns)?);
@@ -185,7 +188,7 @@ impl Chain {
         &mut self,
         layer: usize,
         name: &str,
-        op: impl FnOnce() -> Result<O, ShapeError>,
+        op: impl FnOnce() -> Result<O, NetworkError>,
     ) -> Result<(), NnetError> {
         let added = op().and_then(|op| self.builder.add(name, op, &[self.last]));
         self.last = added.map_err(|error| NnetError::Layer { layer, error })?;
@@ -229,6 +232,8 @@ mod tests {
         let broken = TINY.replace("0,-1,", "0,x,");
         let error = Nnet::from_bytes(broken.as_bytes()).expect_err("x is no number");
         assert_eq!(error.to_string(), "line 10: \"x\" is not a number");
+        let longer = Nnet::from_bytes(format!("{TINY}7,\n").as_bytes()).expect_err("a number too many");
+        assert_eq!(longer.to_string(), "line 15: numbers after the last layer's biases");
         let short = &TINY[..TINY.len() - 4];
         assert!(matches!(Nnet::from_bytes(short.as_bytes()), Err(NnetError::Truncated { .. })));
         let zero_range = TINY.replace("2,4,3,", "0,4,3,");

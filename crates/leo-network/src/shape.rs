@@ -10,6 +10,9 @@ use std::fmt;
 /// A larger tensor is refused before anything is allocated for it.
 pub const MAX_ELEMENTS: usize = 1 << 24;
 
+/// The most numbers that all values of one sample may have together: 67 million, 256 MiB in singles.
+pub const MAX_TOTAL_ELEMENTS: usize = 1 << 26;
+
 /// The most axes that a tensor may have.
 pub const MAX_RANK: usize = 32;
 
@@ -24,18 +27,17 @@ impl Shape {
     ///
     /// # Errors
     /// If an axis is empty, or the tensor would be larger than [`MAX_ELEMENTS`], or has more than [`MAX_RANK`] axes.
-    pub fn new(extents: impl Into<Vec<usize>>) -> Result<Self, ShapeError> {
+    pub fn new(extents: impl Into<Vec<usize>>) -> Result<Self, NetworkError> {
         let extents = extents.into();
         if extents.len() > MAX_RANK {
-            return Err(ShapeError::TooManyAxes { rank: extents.len() });
+            return Err(NetworkError::TooManyAxes { rank: extents.len() });
         }
         if extents.contains(&0) {
-            return Err(ShapeError::Empty { extents });
+            return Err(NetworkError::Empty { extents });
         }
-        let elements = extents.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
-        match elements {
+        match product(&extents) {
             Some(elements) if elements <= MAX_ELEMENTS => Ok(Self(extents)),
-            _ => Err(ShapeError::TooLarge { extents }),
+            _ => Err(NetworkError::TooLarge { extents }),
         }
     }
 
@@ -60,7 +62,7 @@ impl Shape {
     }
 
     /// This shape with another extent in its innermost axis.
-    pub(crate) fn with_last(&self, extent: usize) -> Result<Self, ShapeError> {
+    pub(crate) fn with_last(&self, extent: usize) -> Result<Self, NetworkError> {
         let mut extents = self.0.clone();
         match extents.last_mut() {
             Some(last) => *last = extent,
@@ -87,10 +89,10 @@ fn brackets(extents: &[usize]) -> String {
     format!("{extents:?}")
 }
 
-/// Why shapes, or the numbers meant to fill them, do not fit.
+/// Why a network cannot be built: shapes, or the numbers meant to fill them, do not fit.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ShapeError {
+pub enum NetworkError {
     /// A tensor with more axes than [`MAX_RANK`].
     #[error("a tensor with {rank} axes, more than the {MAX_RANK} that Leo takes")]
     TooManyAxes {
@@ -109,6 +111,9 @@ pub enum ShapeError {
         /// Its extents.
         extents: Vec<usize>,
     },
+    /// A network whose values together have more elements than [`MAX_TOTAL_ELEMENTS`].
+    #[error("the values of one sample add up to more than the {MAX_TOTAL_ELEMENTS} numbers that Leo takes")]
+    TooMuch,
     /// The shapes of an operator's operands do not fit its constants, or one another.
     #[error("{0}")]
     Mismatch(String),
@@ -125,17 +130,26 @@ pub enum ShapeError {
     DivisionByZero,
 }
 
-impl ShapeError {
+impl NetworkError {
     pub(crate) fn mismatch(message: impl Into<String>) -> Self {
         Self::Mismatch(message.into())
     }
 }
 
+/// How many numbers a tensor with these extents holds, if that many can be counted.
+pub(crate) fn product(extents: &[usize]) -> Option<usize> {
+    // An empty tensor may have other extents that no product could hold.
+    if extents.contains(&0) {
+        return Some(0);
+    }
+    extents.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent))
+}
+
 /// Accepts a tensor of finite numbers.
-pub(crate) fn finite(what: &'static str, values: &[f64]) -> Result<(), ShapeError> {
+pub(crate) fn finite(what: &'static str, values: &[f64]) -> Result<(), NetworkError> {
     match values.iter().find(|value| !value.is_finite()) {
         None => Ok(()),
-        Some(&value) => Err(ShapeError::NotFinite { what, value }),
+        Some(&value) => Err(NetworkError::NotFinite { what, value }),
     }
 }
 
@@ -145,10 +159,10 @@ mod tests {
 
     #[test]
     fn hostile_extents_are_refused_without_overflow() {
-        assert!(matches!(Shape::new([usize::MAX, usize::MAX]), Err(ShapeError::TooLarge { .. })));
-        assert!(matches!(Shape::new([MAX_ELEMENTS + 1]), Err(ShapeError::TooLarge { .. })));
-        assert!(matches!(Shape::new([3, 0]), Err(ShapeError::Empty { .. })));
-        assert!(matches!(Shape::new(vec![1; 33]), Err(ShapeError::TooManyAxes { rank: 33 })));
+        assert!(matches!(Shape::new([usize::MAX, usize::MAX]), Err(NetworkError::TooLarge { .. })));
+        assert!(matches!(Shape::new([MAX_ELEMENTS + 1]), Err(NetworkError::TooLarge { .. })));
+        assert!(matches!(Shape::new([3, 0]), Err(NetworkError::Empty { .. })));
+        assert!(matches!(Shape::new(vec![1; 33]), Err(NetworkError::TooManyAxes { rank: 33 })));
         assert_eq!(Shape::new([]).map(|scalar| scalar.elements()), Ok(1));
     }
 }

@@ -81,38 +81,56 @@ impl Tail {
         &self.nodes
     }
 
+    /// The operator that keeps Leo from evaluating `source`, if there is one.
+    pub(crate) fn blamed(&self, source: Source) -> Option<&str> {
+        match source {
+            Source::Network(_) => None,
+            Source::Constant => Some("a constant"),
+            Source::Tail(index) => self.nodes[index].function.err().map(|blamed| self.nodes[blamed].operator.as_str()),
+        }
+    }
+
     /// What the operators between a network and `source` compute from the network's outputs, for a batch of `rows`
-    /// samples; or the name of the operator that Leo cannot evaluate.
+    /// samples; or the operator that Leo cannot evaluate.
     pub(crate) fn evaluate<T: Real>(&self, source: Source, rows: usize, outputs: &[Vec<T>]) -> Result<Elements, &str>
     where
         Elements: From<Vec<T>>,
     {
         let mut path = Vec::new();
         let mut at = source;
-        let network_output = loop {
+        let output = loop {
             match at {
                 Source::Network(output) => break output,
                 Source::Constant => return Err("a constant"),
                 Source::Tail(index) => {
-                    let node = &self.nodes[index];
-                    let (function, from) = node.function.map_err(|blamed| self.nodes[blamed].operator.as_str())?;
-                    path.push((function, node));
+                    let node = self.nodes[index].function;
+                    let (function, from) = node.map_err(|blamed| self.nodes[blamed].operator.as_str())?;
+                    path.push(function);
                     at = from;
                 }
             }
         };
-        let mut values = outputs[network_output].clone();
-        while let Some((function, _)) = path.pop() {
+        let mut values = outputs[output].clone();
+        while let Some(function) = path.pop() {
             match function.apply(rows, values) {
                 Ok(reals) => values = reals,
-                // Positions come out as whole numbers, which nothing that Leo evaluates reads on.
-                Err(positions) => {
-                    let rest = path.iter().rev().find(|(function, _)| *function != Function::Identity);
-                    return rest.map_or_else(|| Ok(positions.into()), |&(_, node)| Err(node.operator.as_str()));
-                }
+                // Only identities follow.
+                Err(positions) => return Ok(positions.into()),
             }
         }
         Ok(values.into())
+    }
+
+    /// Whether a value is made of positions, whole numbers that nothing but an identity is evaluated on.
+    pub(crate) fn are_positions(&self, source: Source) -> bool {
+        match source {
+            Source::Tail(index) => match self.nodes[index].function {
+                Ok((Function::ArgMax { .. }, _)) => true,
+                Ok((Function::Identity, from)) => self.are_positions(from),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 }
 

@@ -141,6 +141,62 @@ fn exercise(document: Document) {
     }
 }
 
+/// Small files that ask for much: each is refused, or run within the limit.
+#[test]
+fn files_that_ask_for_too_much() -> Result<(), Box<dyn std::error::Error>> {
+    let empty = "{'descr': '|u1', 'fortran_order': True, 'shape': (1099511627776, 0), }";
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    npy.extend((empty.len() as u16).to_le_bytes());
+    npy.extend(empty.as_bytes());
+    assert!(Array::from_bytes(&npy)?.is_empty());
+
+    let huge = 1 << 40;
+    let wide = support::value("x", &[0, 4096]);
+    let chain = |operator: &str, count: usize, second: Option<&str>| -> Vec<_> {
+        let name = |index: usize| if index == 0 { "first".to_owned() } else { format!("v{index}") };
+        (0..count)
+            .map(|index| {
+                let first = name(index);
+                let inputs = [first.as_str(), second.unwrap_or(&first)];
+                let inputs = if second.is_some() || operator == "Concat" { &inputs[..] } else { &inputs[..1] };
+                support::node(operator, inputs, &name(index + 1), &[support::int("axis", 0)])
+            })
+            .collect()
+    };
+    let add = |value: &str| support::node("Add", &["x", value], "y", &[]);
+    let column: Vec<f32> = vec![1.0; 4096];
+    let attempts = [
+        ("an empty constant with a huge extent", vec![support::node("Transpose", &["none"], "t", &[]), add("t")]),
+        ("arithmetic with it", vec![support::node("Mul", &["none", "row"], "t", &[]), add("t")]),
+        ("a shape that doubles forty times", [chain("Concat", 40, None), vec![add("v40")]].concat()),
+        ("constants that grow and multiply", {
+            let grown = support::node("Add", &["column", "row"], "first", &[]);
+            [vec![grown], chain("Add", 200, Some("row")), vec![add("v200")]].concat()
+        }),
+        ("values that grow and multiply", {
+            let grown = support::node("Add", &["x", "column3"], "first", &[]);
+            [vec![grown], chain("Relu", 200, None), vec![support::node("Relu", &["v200"], "y", &[])]].concat()
+        }),
+    ];
+    for (what, mut nodes) in attempts {
+        let mut constants = vec![
+            support::floats("none", &[huge, 0], &[]),
+            support::floats("row", &[4096], &column),
+            support::floats("column", &[4096, 1], &column),
+            support::floats("column3", &[4096, 1, 1], &column),
+        ];
+        if what.contains("doubles") {
+            constants.push(support::ints("first", &[1]));
+        }
+        nodes.iter_mut().for_each(|node| node.attribute.retain(|_| node.op_type.as_deref() == Some("Concat")));
+        let model = support::model(wide.clone(), &nodes, &constants, &[support::value("y", &[0, 4096])]);
+        let refused = Document::from_bytes(model.encode_to_vec(), None).map(|_| ()).expect_err(what);
+        println!("{what}: {refused}");
+    }
+    assert!(ALLOCATOR.max_allocated() < 1 << 30);
+    Ok(())
+}
+
 #[test]
 fn mutated_nnet_files() {
     let mut random = Rng::with_seed(2);
@@ -203,8 +259,8 @@ fn mutated_arrays() -> Result<(), Box<dyn std::error::Error>> {
         if let Ok(array) = Array::from_bytes(&mutate_bytes(seed, &mut random)) {
             accepted += 1;
             assert_eq!(array.iter().count(), array.len());
-            let _ = Domain::of_samples(&array);
-            let _ = array.divided(255.0);
+            let _ = Domain::of_samples(&array, 3);
+            let _ = array.divided::<f32>(255.0);
         }
     }
     assert_some_were_legal(accepted);

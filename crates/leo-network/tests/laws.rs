@@ -2,7 +2,7 @@
 
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Relu, Reshape, Sum, Transpose};
-use leo_network::{Evaluator, Network, Shape, ShapeError, ValueId};
+use leo_network::{Evaluator, Network, NetworkError, Shape, ValueId};
 use proptest::prelude::*;
 
 /// What to add to a network; numbers are drawn on from `seed`.
@@ -25,7 +25,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f64> {
 }
 
 /// A network of these steps, each on the value before; sums reach back to an earlier value of the same shape.
-fn network(input: &[usize], steps: &[Step]) -> Result<Network, ShapeError> {
+fn network(input: &[usize], steps: &[Step]) -> Result<Network, NetworkError> {
     let mut builder = Network::builder(Shape::new(input)?);
     let mut values = vec![ValueId::INPUT];
     for (index, step) in steps.iter().enumerate() {

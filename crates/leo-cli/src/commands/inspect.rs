@@ -63,6 +63,9 @@ struct Bounds {
     /// The smallest lower bound, and the largest upper bound.
     lo: f64,
     hi: f64,
+    /// The bounds of every input.
+    lower: Vec<f64>,
+    upper: Vec<f64>,
 }
 
 pub fn run(arguments: &Inspect) -> Result<()> {
@@ -84,7 +87,6 @@ impl Report {
         let (format, opset) = match model.format() {
             Format::Onnx(document) => ("ONNX", Some(document.opset())),
             Format::Nnet(_) => ("NNet", None),
-            _ => ("other", None),
         };
         let layers = network.nodes().iter().map(|node| Layer {
             name: node.name().to_owned(),
@@ -178,6 +180,8 @@ impl Bounds {
             fixed: domain.lo().iter().zip(domain.hi()).filter(|(lo, hi)| lo == hi).count(),
             lo: domain.lo().iter().copied().fold(f64::INFINITY, f64::min),
             hi: domain.hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            lower: domain.lo().to_vec(),
+            upper: domain.hi().to_vec(),
         }
     }
 }

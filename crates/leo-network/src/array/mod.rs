@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::file::{self, FileError, Problem};
 use crate::op::Transpose;
 use crate::product::Real;
+use crate::shape::product;
 
 /// An array of numbers, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,8 +97,7 @@ impl Array {
     pub fn new(shape: Vec<usize>, elements: impl Into<Elements>) -> Result<Self, ArrayError> {
         let elements = elements.into();
         let found = each!(&elements, values => values.len());
-        let wanted = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
-        if wanted != Some(found) {
+        if product(&shape) != Some(found) {
             return Err(ArrayError::TooLarge(shape.iter().map(|&extent| extent as u64).collect()));
         }
         Ok(Self { shape, elements })
@@ -179,12 +179,16 @@ impl Array {
         each!(&self.elements, values => values.iter().map(|&value| T::from_f64(value as f64)).collect())
     }
 
-    /// Every number divided by `divisor`, in single precision: how images of bytes become inputs in [0, 1].
+    /// Every number divided by `divisor` and rounded to the precision `T` that a network takes: how images of bytes become
+    /// inputs in [0, 1].
     #[must_use]
-    pub fn divided(&self, divisor: f64) -> Self {
-        let values: Vec<f32> =
-            each!(&self.elements, values => values.iter().map(|&value| (value as f64 / divisor) as f32).collect());
-        Self { shape: self.shape.clone(), elements: Elements::F32(values) }
+    pub fn divided<T: Real>(&self, divisor: f64) -> Self
+    where
+        Elements: From<Vec<T>>,
+    {
+        let values: Vec<T> =
+            each!(&self.elements, values => values.iter().map(|&value| T::from_f64(value as f64 / divisor)).collect());
+        Self { shape: self.shape.clone(), elements: values.into() }
     }
 }
 

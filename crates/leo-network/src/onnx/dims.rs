@@ -5,7 +5,7 @@
 //! without it is the sample's shape. An operator that would mix samples is found out here.
 
 use super::Reason;
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape, product};
 
 /// One axis of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Dims {
     }
 
     /// The sample's shape.
-    pub(super) fn sample(&self) -> Result<Shape, ShapeError> {
+    pub(super) fn sample(&self) -> Result<Shape, NetworkError> {
         Shape::new(self.sample_extents())
     }
 
@@ -123,7 +123,7 @@ impl Dims {
     pub(super) fn reshaped(&self, target: &[Entry], zero_is_zero: bool) -> Result<Self, Reason> {
         let wrong = || {
             let entries: Vec<String> = target.iter().map(Entry::to_string).collect();
-            Reason::from(ShapeError::mismatch(format!("cannot give {self} the shape [{}]", entries.join(", "))))
+            Reason::from(NetworkError::mismatch(format!("cannot give {self} the shape [{}]", entries.join(", "))))
         };
         let mut axes = Vec::new();
         let mut open = None;
@@ -139,9 +139,9 @@ impl Dims {
                 Entry::Number(number) => Axis::Fixed(usize::try_from(number).map_err(|_| wrong())?),
             });
         }
-        let samples_before: usize = self.batch_axis().map_or(1, |batch| extents(&self.0[..batch]).iter().product());
+        let samples_before = self.batch_axis().map_or(Some(1), |batch| product(&extents(&self.0[..batch])));
         let elements = product(&self.sample_extents()).ok_or_else(wrong)?;
-        let keeps_order = |axes: &[Axis], batch: usize| product(&extents(&axes[..batch])) == Some(samples_before);
+        let keeps_order = |axes: &[Axis], batch: usize| product(&extents(&axes[..batch])) == samples_before;
         let batch = self.batch_axis().map(|axis| self.0[axis]);
 
         let mut batches = (0..axes.len()).filter(|&position| matches!(axes[position], Axis::Batch(_)));
@@ -189,7 +189,7 @@ pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     let counted = if axis < 0 { axis.checked_add(rank) } else { Some(axis) };
     match counted {
         Some(counted) if (0..rank).contains(&counted) => Ok(counted as usize),
-        _ => Err(ShapeError::mismatch(format!("axis {axis} of a tensor with {rank} axes")).into()),
+        _ => Err(NetworkError::mismatch(format!("axis {axis} of a tensor with {rank} axes")).into()),
     }
 }
 
@@ -199,10 +199,6 @@ fn extents(axes: &[Axis]) -> Vec<usize> {
         Axis::Batch(_) => None,
     });
     fixed.collect()
-}
-
-fn product(extents: &[usize]) -> Option<usize> {
-    extents.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent))
 }
 
 /// Gives the open entry what is left, and checks that everything adds up to `elements`.
@@ -216,7 +212,7 @@ fn fill(axes: &mut [Axis], open: Option<usize>, elements: usize) -> Option<()> {
 
 /// Several axes as one.
 fn joined(axes: &[Axis]) -> Result<Axis, Reason> {
-    let extent = product(&extents(axes)).ok_or_else(|| ShapeError::TooLarge { extents: extents(axes) })?;
+    let extent = product(&extents(axes)).ok_or_else(|| NetworkError::TooLarge { extents: extents(axes) })?;
     match axes.iter().find(|axis| matches!(axis, Axis::Batch(_))) {
         None => Ok(Axis::Fixed(extent)),
         Some(&batch) if extent == 1 => Ok(batch),

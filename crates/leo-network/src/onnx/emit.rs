@@ -1,6 +1,6 @@
 //! From a network to ONNX nodes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::OnnxError;
 use super::proto::Dimension;
@@ -31,8 +31,8 @@ pub(super) struct Emitter<'n> {
     /// Whether values have a batch in front of the sample's axes.
     batched: bool,
     /// The names of values, and those of nodes, that are taken.
-    values: HashSet<String>,
-    names: HashSet<String>,
+    values: Names,
+    names: Names,
     pub(super) nodes: Vec<NodeProto>,
     pub(super) constants: Vec<TensorProto>,
 }
@@ -48,8 +48,8 @@ impl<'n> Emitter<'n> {
             float,
             opset,
             batched,
-            values: nodes.chain(others).chain(constants).map(str::to_owned).collect(),
-            names: graph.node.iter().map(|node| node.name().to_owned()).collect(),
+            values: Names::taken(nodes.chain(others).chain(constants)),
+            names: Names::taken(graph.node.iter().map(|node| node.name())),
             nodes: Vec::new(),
             constants: Vec::new(),
         }
@@ -57,12 +57,15 @@ impl<'n> Emitter<'n> {
 
     /// Emits the whole network, from the value called `input` to values called `outputs`.
     pub(super) fn emit(&mut self, input: &str, outputs: &[String]) {
+        let mut named: HashMap<ValueId, &String> = HashMap::new();
+        for (&value, name) in self.network.outputs().iter().zip(outputs) {
+            named.entry(value).or_insert(name);
+        }
         let mut names: Vec<String> = vec![input.to_owned()];
         for (index, node) in self.network.nodes().iter().enumerate() {
             let value = self.network.result_of(index);
-            let output = self.network.outputs().iter().position(|&output| output == value);
-            let name = match output {
-                Some(position) => outputs[position].clone(),
+            let name = match named.get(&value) {
+                Some(&name) => name.clone(),
                 None => self.fresh(if node.name().is_empty() { "value" } else { node.name() }),
             };
             let operands = node.operands().iter().map(|operand| names[operand.index()].clone()).collect();
@@ -79,11 +82,11 @@ impl<'n> Emitter<'n> {
 
     /// A name that no value has yet.
     fn fresh(&mut self, stem: &str) -> String {
-        unused(&mut self.values, stem)
+        self.values.unused(stem)
     }
 
     fn push(&mut self, operator: &str, name: &str, input: Vec<String>, output: &str, attribute: Vec<AttributeProto>) {
-        let name = (!name.is_empty()).then(|| unused(&mut self.names, name));
+        let name = (!name.is_empty()).then(|| self.names.unused(name));
         self.nodes.push(NodeProto {
             op_type: Some(operator.to_owned()),
             name,
@@ -180,15 +183,29 @@ impl<'n> Emitter<'n> {
     }
 }
 
-/// The stem, with a number behind it if it is taken; taken from now on.
-fn unused(taken: &mut HashSet<String>, stem: &str) -> String {
-    let mut name = stem.to_owned();
-    let mut count = 1;
-    while !taken.insert(name.clone()) {
-        count += 1;
-        name = format!("{stem}_{count}");
+/// Names that are taken.
+struct Names {
+    taken: HashSet<String>,
+    /// How often each stem was asked for.
+    counts: HashMap<String, usize>,
+}
+
+impl Names {
+    fn taken<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        Self { taken: names.map(str::to_owned).collect(), counts: HashMap::new() }
     }
-    name
+
+    /// The stem, with a number behind it if it is taken; taken from now on.
+    fn unused(&mut self, stem: &str) -> String {
+        let count = self.counts.entry(stem.to_owned()).or_default();
+        loop {
+            *count += 1;
+            let name = if *count == 1 { stem.to_owned() } else { format!("{stem}_{count}") };
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
 }
 
 fn int(name: &str, value: i64) -> AttributeProto {

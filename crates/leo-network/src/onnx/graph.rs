@@ -80,8 +80,8 @@ fn sorted(graph: &GraphProto, nodes: &BTreeSet<usize>, producers: &HashMap<&str,
     stuck.map_or(Ok(order), Err)
 }
 
-/// Puts all nodes of a graph into an order in which they can be evaluated. Nodes on a cycle, which no output can
-/// depend on, come last.
+/// Puts all nodes of a graph into an order in which they can be evaluated, unless some of them, on which then no output
+/// depends, form a cycle.
 pub(super) fn sort(graph: &mut GraphProto) {
     let all: BTreeSet<usize> = (0..graph.node.len()).collect();
     let Ok(producers) = producers(graph) else { return };

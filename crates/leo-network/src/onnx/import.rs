@@ -13,11 +13,14 @@ use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
 use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
 use super::tensor::{Float, Tensor, TensorError};
-use super::{OnnxError, Reason};
+use super::{OnnxError, Reason, is_native};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 use crate::tail::{Source, Tail, TailNode};
+
+/// How many numbers the constants that are made from constants may have, beyond a few for each in the file: 256 MiB.
+const FOLDED_ELEMENTS: usize = 1 << 25;
 
 /// A value that the network computes, and how ONNX sees it.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ pub(super) struct Imported {
     pub(super) input: Computed,
     /// For each output of the file: where it comes from, and its axes where they are known.
     pub(super) outputs: Vec<(Source, Option<Dims>)>,
+    /// The values besides that the tail makes, or that leave the network for it.
+    pub(super) inner: Vec<(String, Source, Option<Dims>)>,
     /// For each value of the network that has a name: its first one, and how ONNX sees it.
     pub(super) names: HashMap<ValueId, (String, Computed)>,
 }
@@ -117,8 +122,12 @@ pub(super) struct Importer<'a> {
     tail: Tail,
     /// For each operator of the tail, its node and why it is not part of the network.
     kept: Vec<(&'a NodeProto, Reason)>,
-    /// The values that leave the network.
+    /// The values that leave the network, and the position of each.
     leaving: Vec<ValueId>,
+    positions: HashMap<ValueId, usize>,
+    /// How many numbers the file's constants have, and how many those that were made from them.
+    decoded: usize,
+    folded: usize,
 }
 
 impl<'a> Importer<'a> {
@@ -130,7 +139,7 @@ impl<'a> Importer<'a> {
         dims: Dims,
         float: Float,
     ) -> Result<Imported, OnnxError> {
-        let wrong = |error: ShapeError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
+        let wrong = |error: NetworkError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
         let sample = dims.sample().map_err(wrong)?;
         let computed = Computed { id: ValueId::INPUT, dims, float };
         let mut importer = Self {
@@ -142,6 +151,9 @@ impl<'a> Importer<'a> {
             tail: Tail::default(),
             kept: Vec::new(),
             leaving: Vec::new(),
+            positions: HashMap::new(),
+            decoded: 0,
+            folded: 0,
         };
         importer.define(input.name(), Value::Computed(computed.clone()));
         for values in graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()) {
@@ -157,7 +169,10 @@ impl<'a> Importer<'a> {
                     continue;
                 };
                 let value = match Tensor::decode(proto, folder) {
-                    Ok(tensor) => Value::Constant(Rc::new(tensor)),
+                    Ok(tensor) => {
+                        importer.decoded += tensor.elements();
+                        Value::Constant(Rc::new(tensor))
+                    }
                     Err(error) => Value::Unreadable { name: name.clone(), error },
                 };
                 importer.define(name, value);
@@ -172,8 +187,9 @@ impl<'a> Importer<'a> {
         if outputs.iter().all(|(source, _)| *source == Source::Constant) {
             return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
         }
+        let inner = importer.inner(graph);
         let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
-        Ok(Imported { network, tail: importer.tail, input: computed, outputs, names: importer.names })
+        Ok(Imported { network, tail: importer.tail, input: computed, outputs, inner, names: importer.names })
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -190,7 +206,7 @@ impl<'a> Importer<'a> {
             name => self.values.get(name).cloned().map(Some).ok_or_else(|| missing(name)),
         };
         let inputs = node.input.iter().map(value).collect::<Result<_, _>>()?;
-        let native = matches!(node.domain(), "" | "ai.onnx");
+        let native = is_native(node.domain());
         let lowering = native.then(|| lower::lowering(node.op_type())).flatten();
         Ok(Call { node, inputs, opset: self.opset, folder, native, lowering })
     }
@@ -224,6 +240,14 @@ impl<'a> Importer<'a> {
             None if computed => self.keep_in_tail(call, Reason::Unsupported),
             None => unfolded(),
         };
+        if let Value::Constant(tensor) = &made {
+            self.folded += tensor.elements();
+            if self.folded > FOLDED_ELEMENTS + 4 * self.decoded {
+                return Err(Reason::Unusable(
+                    "is one too many: constants made from constants take too much room".to_owned(),
+                ));
+            }
+        }
         // Outputs beyond the first, such as Dropout's mask, are nothing that Leo follows.
         let further = if matches!(made, Value::Tail { .. }) { made.clone() } else { unfolded() };
         for (position, name) in call.node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -253,6 +277,8 @@ impl<'a> Importer<'a> {
             }
         }
         let known = match &reads[..] {
+            // A label may be passed on, but is no number to compute with.
+            [(source, _)] if self.tail.are_positions(*source) && call.node.op_type() != "Identity" => None,
             [(source, Some(dims))] => {
                 lower::tail_function(call, dims).map(|(function, dims)| (function, *source, dims))
             }
@@ -277,11 +303,25 @@ impl<'a> Importer<'a> {
 
     /// Makes a value one of the network's outputs.
     fn leave(&mut self, id: ValueId) -> Source {
-        let position = self.leaving.iter().position(|&leaving| leaving == id).unwrap_or_else(|| {
+        let next = self.leaving.len();
+        let position = *self.positions.entry(id).or_insert(next);
+        if position == next {
             self.leaving.push(id);
-            self.leaving.len() - 1
-        });
+        }
         Source::Network(position)
+    }
+
+    /// The named values that leave the network or come after it, in the order of the file.
+    fn inner(&self, graph: &GraphProto) -> Vec<(String, Source, Option<Dims>)> {
+        let source = |name: &String| match self.values.get(name.as_str())? {
+            Value::Computed(computed) => {
+                let position = self.positions.get(&computed.id)?;
+                Some((name.clone(), Source::Network(*position), Some(computed.dims.clone())))
+            }
+            Value::Tail { index, dims, .. } => Some((name.clone(), Source::Tail(*index), dims.clone())),
+            _ => None,
+        };
+        graph.node.iter().flat_map(|node| &node.output).filter_map(source).collect()
     }
 
     fn output(&mut self, name: &str) -> (Source, Option<Dims>) {
@@ -345,7 +385,7 @@ impl Importer<'_> {
         match x.dims.axes()[axis] {
             Axis::Batch(_) => return Err(Reason::MixesBatch),
             Axis::Fixed(extent) if extent != weight.columns() => {
-                return Err(ShapeError::mismatch(format!(
+                return Err(NetworkError::mismatch(format!(
                     "the weights take vectors of length {}, the input has axes {}",
                     weight.columns(),
                     x.dims
@@ -381,7 +421,7 @@ impl Importer<'_> {
                 Axis::Fixed(own) if own == 1 && extent > 1 => x = self.stretch(&x, axis, extent)?,
                 Axis::Fixed(own) if own != extent && extent != 1 => {
                     let message = format!("a constant of shape {:?} does not fit axes {}", constant.dims, x.dims);
-                    return Err(ShapeError::mismatch(message).into());
+                    return Err(NetworkError::mismatch(message).into());
                 }
                 _ => {}
             }
@@ -411,7 +451,7 @@ impl Importer<'_> {
                 (Axis::Batch(_), _) | (_, Axis::Batch(_)) => return Err(Reason::MixesBatch),
                 _ => {
                     let message = format!("adds values with different axes, {} and {}", x.dims, y.dims);
-                    return Err(ShapeError::mismatch(message).into());
+                    return Err(NetworkError::mismatch(message).into());
                 }
             }
         }

@@ -27,7 +27,7 @@
 //! use leo_network::op::{Dense, Matrix};
 //! use leo_network::{Network, Shape, ValueId};
 //!
-//! let affine = |weights: &[f64]| -> Result<Network, leo_network::ShapeError> {
+//! let affine = |weights: &[f64]| -> Result<Network, leo_network::NetworkError> {
 //!     let mut builder = Network::builder(Shape::new([2])?);
 //!     let dense = Dense::new(Matrix::new(1, 2, weights.to_vec())?, None)?;
 //!     let y = builder.add("fc", dense, &[ValueId::INPUT])?;
@@ -64,7 +64,7 @@ pub use emit::Export;
 pub use tensor::{Float, TensorError};
 
 use crate::network::{Network, ValueId};
-use crate::shape::ShapeError;
+use crate::shape::NetworkError;
 use crate::tail::{Source, Tail};
 use import::Computed;
 use proto::{DimensionValue, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeValue, ValueInfoProto};
@@ -94,6 +94,12 @@ pub enum OnnxError {
     /// No operators at all, or more than one set of them.
     #[error("does not say which operator set it uses")]
     NoOpset,
+    /// An operator of ONNX's own that the file gives another meaning.
+    #[error("defines the operator {operator:?} of ONNX's own set anew, which Leo does not read")]
+    Redefined {
+        /// Its name.
+        operator: String,
+    },
     /// Not exactly one input.
     #[error("has {} inputs {names:?}; Leo takes networks with one", .names.len())]
     Inputs {
@@ -196,7 +202,7 @@ pub enum Reason {
     },
     /// Shapes that do not fit.
     #[error(transparent)]
-    Shape(#[from] ShapeError),
+    Shape(#[from] NetworkError),
 }
 
 /// An axis as a file declares it.
@@ -221,6 +227,7 @@ pub struct Document {
     tail: Tail,
     input: Computed,
     outputs: Vec<(Source, Option<Dims>)>,
+    inner: Vec<(String, Source, Option<Dims>)>,
     names: HashMap<ValueId, (String, Computed)>,
 }
 
@@ -240,10 +247,13 @@ impl Document {
         if graph.output.is_empty() {
             return Err(OnnxError::NoOutputs);
         }
+        if let Some(own) = model.functions.iter().find(|function| is_native(function.domain())) {
+            return Err(OnnxError::Redefined { operator: own.name().to_owned() });
+        }
         let imported = import::import(graph, opset, folder)?;
-        let import::Imported { network, tail, input, outputs, names } = imported;
+        let import::Imported { network, tail, input, outputs, inner, names } = imported;
         let folder = folder.map(Path::to_owned);
-        Ok(Self { model, opset, folder, network, tail, input, outputs, names })
+        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names })
     }
 
     /// The network.
@@ -279,6 +289,11 @@ impl Document {
     /// For each output of the file: where it comes from, and its axes where they are known.
     pub(crate) fn outputs(&self) -> &[(Source, Option<Dims>)] {
         &self.outputs
+    }
+
+    /// Values that leave the network or come after it: their names, where they come from, and their axes.
+    pub(crate) fn inner(&self) -> &[(String, Source, Option<Dims>)] {
+        &self.inner
     }
 
     fn graph(&self) -> &GraphProto {
@@ -326,8 +341,13 @@ fn tensors_of(sparse: &mut SparseTensorProto) -> impl Iterator<Item = &mut Tenso
     sparse.values.iter_mut().chain(&mut sparse.indices)
 }
 
+/// Whether a domain is that of ONNX's own operators.
+fn is_native(domain: &str) -> bool {
+    matches!(domain, "" | "ai.onnx")
+}
+
 fn opset(model: &ModelProto) -> Result<i64, OnnxError> {
-    let mut sets = model.opset_import.iter().filter(|set| matches!(set.domain(), "" | "ai.onnx"));
+    let mut sets = model.opset_import.iter().filter(|set| is_native(set.domain()));
     match (sets.next(), sets.next()) {
         (Some(set), None) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&set.version()) => Ok(set.version()),
         (Some(set), None) => Err(OnnxError::Opset { found: set.version() }),

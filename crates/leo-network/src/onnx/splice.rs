@@ -103,15 +103,21 @@ fn remove(graph: &mut GraphProto, from: &str, to: &[String]) -> Result<(), OnnxE
     let constant = |name: &str| graph.initializer.iter().any(|tensor| tensor.name() == name);
     let mut gone: HashSet<String> =
         needed_before.iter().filter(|name| !stays(name) && !constant(name)).cloned().collect();
-    // In sorted order, one pass finds everything downstream of what is gone.
+    // Everything downstream of what is gone goes too: in sorted order, the first pass finds it all.
     sort(graph);
-    graph.node.retain(|node| {
-        let dead = node.input.iter().chain(&node.output).any(|name| gone.contains(name));
-        if dead {
-            gone.extend(node.output.iter().cloned());
+    loop {
+        let before = graph.node.len();
+        graph.node.retain(|node| {
+            let dead = node.input.iter().chain(&node.output).any(|name| gone.contains(name));
+            if dead {
+                gone.extend(node.output.iter().cloned());
+            }
+            !dead
+        });
+        if graph.node.len() == before {
+            break;
         }
-        !dead
-    });
+    }
     let read: HashSet<&str> = graph.node.iter().flat_map(|node| node.input.iter().map(String::as_str)).collect();
     let output = |name: &str| graph.output.iter().any(|output| output.name() == name);
     let unread = |name: &str| needed_before.contains(name) && !read.contains(name) && name != from && !output(name);

@@ -9,7 +9,7 @@ use prost::bytes::Bytes;
 
 use super::proto::TensorProto;
 use crate::op::Transpose;
-use crate::shape::MAX_RANK;
+use crate::shape::{MAX_RANK, product};
 
 /// ONNX's numbers for the types of elements that Leo reads.
 pub(super) mod code {
@@ -32,7 +32,6 @@ const EXTERNAL: i32 = 1;
 
 /// The floating-point types that networks are stored in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Float {
     /// Half precision.
     F16,
@@ -163,9 +162,8 @@ impl Tensor {
         let extents: Option<Vec<usize>> = proto.dims.iter().map(|&extent| usize::try_from(extent).ok()).collect();
         let wrong = || TensorError::Length { dims: proto.dims.clone(), found };
         let dims = extents.ok_or_else(wrong)?;
-        let product = dims.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent));
         let whole = raw.is_none_or(|raw| raw.len() == found * width(proto.data_type()));
-        if product == Some(found) && whole { Ok(Self { dims, numbers }) } else { Err(wrong()) }
+        if product(&dims) == Some(found) && whole { Ok(Self { dims, numbers }) } else { Err(wrong()) }
     }
 
     pub(super) fn doubles(dims: Vec<usize>, values: Vec<f64>) -> Self {
@@ -174,6 +172,13 @@ impl Tensor {
 
     pub(super) fn ints(values: Vec<i64>) -> Self {
         Self { dims: vec![values.len()], numbers: Numbers::Int(values) }
+    }
+
+    pub(super) fn elements(&self) -> usize {
+        match &self.numbers {
+            Numbers::Float(_, values) => values.len(),
+            Numbers::Int(values) => values.len(),
+        }
     }
 
     pub(super) fn reshaped(&self, dims: Vec<usize>) -> Self {

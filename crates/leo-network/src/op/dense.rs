@@ -1,8 +1,8 @@
 //! The dense affine map.
 
-use super::{Kernel, Operands, Operator};
+use super::{Kernel, Operands, Operator, Run};
 use crate::product::{Real, add_product_transposed};
-use crate::shape::{Shape, ShapeError, finite};
+use crate::shape::{NetworkError, Shape, finite};
 
 /// A matrix of finite numbers, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +17,12 @@ impl Matrix {
     ///
     /// # Errors
     /// If the number of values is another one, or a value is not finite.
-    pub fn new(rows: usize, columns: usize, values: Vec<f64>) -> Result<Self, ShapeError> {
+    pub fn new(rows: usize, columns: usize, values: Vec<f64>) -> Result<Self, NetworkError> {
         if rows == 0 || columns == 0 {
-            return Err(ShapeError::Empty { extents: vec![rows, columns] });
+            return Err(NetworkError::Empty { extents: vec![rows, columns] });
         }
         if rows.checked_mul(columns) != Some(values.len()) {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "a {rows} by {columns} matrix cannot hold {} values",
                 values.len()
             )));
@@ -75,10 +75,10 @@ impl Dense {
     ///
     /// # Errors
     /// If the bias does not have one finite number for each row.
-    pub fn new(weight: Matrix, bias: Option<Vec<f64>>) -> Result<Self, ShapeError> {
+    pub fn new(weight: Matrix, bias: Option<Vec<f64>>) -> Result<Self, NetworkError> {
         if let Some(bias) = &bias {
             if bias.len() != weight.rows() {
-                return Err(ShapeError::mismatch(format!(
+                return Err(NetworkError::mismatch(format!(
                     "a bias of {} numbers for {} outputs",
                     bias.len(),
                     weight.rows()
@@ -105,10 +105,10 @@ impl Operator for Dense {
         "dense"
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         let shape = operands[0];
         if shape.last() != self.weight.columns() {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "the weights take vectors of length {}, the input has shape {shape}",
                 self.weight.columns()
             )));
@@ -119,7 +119,9 @@ impl Operator for Dense {
     fn parameters(&self) -> usize {
         self.weight.values().len() + self.bias.as_ref().map_or(0, Vec::len)
     }
+}
 
+impl Run for Dense {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         let cast = |values: &[f64]| values.iter().map(|&value| T::from_f64(value)).collect();
         Box::new(DenseKernel {

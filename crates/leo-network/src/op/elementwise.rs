@@ -1,8 +1,8 @@
 //! Element-wise arithmetic with a constant: input normalisation, biases, folded batch normalisation.
 
-use super::{Kernel, Operands, Operator};
+use super::{Kernel, Operands, Operator, Run};
 use crate::product::Real;
-use crate::shape::{Shape, ShapeError, finite};
+use crate::shape::{NetworkError, Shape, finite};
 
 /// What [`Elementwise`] does with its constant.
 ///
@@ -30,9 +30,9 @@ impl Broadcast {
     ///
     /// # Errors
     /// If there are not as many values as the shape holds, or one is not finite.
-    pub fn new(shape: Shape, values: Vec<f64>) -> Result<Self, ShapeError> {
+    pub fn new(shape: Shape, values: Vec<f64>) -> Result<Self, NetworkError> {
         if shape.elements() != values.len() {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "a constant of shape {shape} cannot hold {} values",
                 values.len()
             )));
@@ -53,19 +53,8 @@ impl Broadcast {
 
     /// The constant at each element of a tensor of shape `target`, which it must [fit](Broadcast::fits).
     pub fn expand(&self, target: &Shape) -> Vec<f64> {
-        if self.values.len() == 1 {
-            return vec![self.values[0]; target.elements()];
-        }
-        let mut expanded = self.values.clone();
-        let mut inner = 1;
-        // From the innermost axis outwards: repeat every block of `inner` values where the constant's extent is 1.
-        for (&own, &wanted) in self.shape.extents().iter().zip(target.extents()).rev() {
-            if own == 1 && wanted > 1 {
-                expanded = expanded.chunks_exact(inner).flat_map(|block| block.repeat(wanted)).collect();
-            }
-            inner *= wanted;
-        }
-        expanded
+        let positions = stretched_positions(self.shape.extents(), target.extents());
+        positions.into_iter().map(|position| self.values[position]).collect()
     }
 
     /// Whether the constant can be stretched to `target`.
@@ -73,6 +62,23 @@ impl Broadcast {
         self.shape.rank() == target.rank()
             && self.shape.extents().iter().zip(target.extents()).all(|(&own, &wanted)| own == wanted || own == 1)
     }
+}
+
+/// For each element of a tensor with the extents `target`, the element of one with the extents `own` that is stretched to
+/// it as in NumPy. The last axes of both belong together.
+pub(crate) fn stretched_positions(own: &[usize], target: &[usize]) -> Vec<usize> {
+    if target.contains(&0) {
+        return Vec::new();
+    }
+    let missing = target.len() - own.len();
+    let mut positions = vec![0];
+    for (axis, &extent) in target.iter().enumerate() {
+        let own_extent = axis.checked_sub(missing).map_or(1, |axis| own[axis]);
+        let step = usize::from(own_extent > 1);
+        positions =
+            positions.iter().flat_map(|&position| (0..extent).map(move |i| position * own_extent + i * step)).collect();
+    }
+    positions
 }
 
 /// `x + c`, `x c` or `x / c`, element by element.
@@ -87,9 +93,9 @@ impl Elementwise {
     ///
     /// # Errors
     /// If it would divide by zero.
-    pub fn new(arithmetic: Arithmetic, constant: Broadcast) -> Result<Self, ShapeError> {
+    pub fn new(arithmetic: Arithmetic, constant: Broadcast) -> Result<Self, NetworkError> {
         if arithmetic == Arithmetic::Divide && constant.values.contains(&0.0) {
-            return Err(ShapeError::DivisionByZero);
+            return Err(NetworkError::DivisionByZero);
         }
         Ok(Self { arithmetic, constant })
     }
@@ -114,9 +120,9 @@ impl Operator for Elementwise {
         }
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         if !self.constant.fits(operands[0]) {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "a constant of shape {} does not stretch to the input's shape {}",
                 self.constant.shape, operands[0]
             )));
@@ -127,7 +133,9 @@ impl Operator for Elementwise {
     fn parameters(&self) -> usize {
         self.constant.values.len()
     }
+}
 
+impl Run for Elementwise {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         let constant = self.constant.expand(operands[0]).into_iter().map(T::from_f64).collect();
         Box::new(ElementwiseKernel { arithmetic: self.arithmetic, constant })
@@ -165,12 +173,12 @@ impl<T: Real> Kernel<T> for ElementwiseKernel<T> {
 mod tests {
     use super::*;
 
-    fn expanded(own: &[usize], values: &[f64], target: &[usize]) -> Result<Vec<f64>, ShapeError> {
+    fn expanded(own: &[usize], values: &[f64], target: &[usize]) -> Result<Vec<f64>, NetworkError> {
         Ok(Broadcast::new(Shape::new(own)?, values.to_vec())?.expand(&Shape::new(target)?))
     }
 
     #[test]
-    fn constants_stretch_as_in_numpy() -> Result<(), ShapeError> {
+    fn constants_stretch_as_in_numpy() -> Result<(), NetworkError> {
         assert_eq!(expanded(&[1, 3], &[1., 2., 3.], &[2, 3])?, [1., 2., 3., 1., 2., 3.]);
         assert_eq!(expanded(&[2, 1], &[1., 2.], &[2, 3])?, [1., 1., 1., 2., 2., 2.]);
         assert_eq!(expanded(&[2, 1, 2], &[1., 2., 3., 4.], &[2, 2, 2])?, [1., 2., 1., 2., 3., 4., 3., 4.]);

@@ -1,8 +1,8 @@
 //! Changes of layout: the numbers stay, their places change.
 
-use super::{Kernel, Operands, Operator};
+use super::{Kernel, Operands, Operator, Run};
 use crate::product::Real;
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 
 /// The same numbers in the same order, under another shape. Flattening is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,16 +27,18 @@ impl Operator for Reshape {
         "reshape"
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         if operands[0].elements() != self.target.elements() {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "cannot give the shape {} to a tensor of shape {}",
                 self.target, operands[0]
             )));
         }
         Ok(self.target.clone())
     }
+}
 
+impl Run for Reshape {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(Copy)
     }
@@ -61,13 +63,13 @@ impl Transpose {
     ///
     /// # Errors
     /// If it does not name every axis once.
-    pub fn new(order: impl Into<Vec<usize>>) -> Result<Self, ShapeError> {
+    pub fn new(order: impl Into<Vec<usize>>) -> Result<Self, NetworkError> {
         let order = order.into();
         let mut seen = vec![false; order.len()];
         for &axis in &order {
             match seen.get_mut(axis) {
                 Some(seen) if !*seen => *seen = true,
-                _ => return Err(ShapeError::mismatch(format!("{order:?} is not an order of {} axes", order.len()))),
+                _ => return Err(NetworkError::mismatch(format!("{order:?} is not an order of {} axes", order.len()))),
             }
         }
         Ok(Self { order })
@@ -84,7 +86,10 @@ impl Transpose {
     }
 
     /// For each element of the result, the operand's element that moves there.
-    pub(crate) fn sources(&self, operand: &[usize]) -> Vec<usize> {
+    pub fn sources(&self, operand: &[usize]) -> Vec<usize> {
+        if operand.contains(&0) {
+            return Vec::new();
+        }
         let mut strides = vec![1; operand.len()];
         for axis in (1..operand.len()).rev() {
             strides[axis - 1] = strides[axis] * operand[axis];
@@ -103,10 +108,10 @@ impl Operator for Transpose {
         "transpose"
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         let extents = operands[0].extents();
         if extents.len() != self.order.len() {
-            return Err(ShapeError::mismatch(format!(
+            return Err(NetworkError::mismatch(format!(
                 "reorders {} axes, the input has shape {}",
                 self.order.len(),
                 operands[0]
@@ -114,7 +119,9 @@ impl Operator for Transpose {
         }
         Shape::new(self.order.iter().map(|&axis| extents[axis]).collect::<Vec<_>>())
     }
+}
 
+impl Run for Transpose {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(Gather { sources: self.sources(operands[0].extents()) })
     }
@@ -140,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_move_where_the_order_says() -> Result<(), ShapeError> {
+    fn axes_move_where_the_order_says() -> Result<(), NetworkError> {
         assert_eq!(Transpose::new([1, 0])?.sources(&[2, 3]), [0, 3, 1, 4, 2, 5]);
         assert_eq!(Transpose::new([2, 0, 1])?.sources(&[1, 2, 2]), [0, 2, 1, 3]);
         assert_eq!(Transpose::new([])?.sources(&[]), [0]);

@@ -1,7 +1,7 @@
 //! The operators of a network, one file each.
 //!
-//! An operator is a struct with its constants, checked when it is made, and an implementation of [`Operator`]: what
-//! shape it gives for which operands, and a kernel that runs it on a batch. [`Op`] lists them. To add one (a
+//! An operator is a struct with its constants, checked when it is made, an implementation of [`Operator`] (what shape it
+//! gives for which operands), and a kernel that runs it on a batch. [`Op`] lists them. To add one (a
 //! convolution, say), write its file, add a variant and an arm to `each!` below, and teach the file formats about
 //! it; the graph, its evaluation and the rest need no change.
 
@@ -12,6 +12,7 @@ mod relu;
 mod sum;
 
 pub use dense::{Dense, Matrix};
+pub(crate) use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
 pub use layout::{Reshape, Transpose};
 pub use relu::Relu;
@@ -20,7 +21,7 @@ pub use sum::Sum;
 use crate::evaluate::Values;
 use crate::network::ValueId;
 use crate::product::Real;
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 
 /// What every operator can tell about itself.
 pub trait Operator {
@@ -36,28 +37,29 @@ pub trait Operator {
     ///
     /// # Errors
     /// If it cannot take such operands. There are [`arity`](Operator::arity) of them; the caller has seen to that.
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError>;
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError>;
 
     /// How many numbers it has learnt: the size of its constants.
     fn parameters(&self) -> usize {
         0
     }
+}
 
+/// An operator that can be run.
+pub(crate) trait Run {
     /// The code that runs it in precision `T`, for operands of shapes that it accepted.
-    fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>>
-    where
-        Self: Sized;
+    fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>>;
 }
 
 /// An operator made ready to run in one precision.
-pub trait Kernel<T>: Send + Sync {
+pub(crate) trait Kernel<T>: Send + Sync {
     /// Computes every row of `output` from the same row of the operands.
     fn run(&self, operands: Operands<'_, T>, output: &mut [T]);
 }
 
 /// The values that a kernel reads: for each operand, one row a sample.
 #[derive(Clone, Copy)]
-pub struct Operands<'a, T> {
+pub(crate) struct Operands<'a, T> {
     pub(crate) values: Values<'a, T>,
     pub(crate) ids: &'a [ValueId],
     pub(crate) rows: usize,
@@ -65,19 +67,20 @@ pub struct Operands<'a, T> {
 
 impl<'a, T> Operands<'a, T> {
     /// How many samples there are.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// All rows of operand `index`.
-    pub fn get(&self, index: usize) -> &'a [T] {
+    pub(crate) fn get(&self, index: usize) -> &'a [T] {
         self.values.get(self.ids[index])
     }
 }
 
 /// An operator of a network.
+///
+/// Not `non_exhaustive`, on purpose: whoever proves things about networks must handle every operator there is.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Op {
     /// `W x + b` along the innermost axis.
     Dense(Dense),
@@ -116,14 +119,16 @@ impl Operator for Op {
         each!(self, op => op.arity())
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         each!(self, op => op.output_shape(operands))
     }
 
     fn parameters(&self) -> usize {
         each!(self, op => op.parameters())
     }
+}
 
+impl Run for Op {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         each!(self, op => op.kernel(operands))
     }

@@ -1,8 +1,8 @@
 //! The rectifier.
 
-use super::{Kernel, Operands, Operator};
+use super::{Kernel, Operands, Operator, Run};
 use crate::product::Real;
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 
 /// `max(0, x)`, element by element. Each element is one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +13,12 @@ impl Operator for Relu {
         "relu"
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         Ok(operands[0].clone())
     }
+}
 
+impl Run for Relu {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(*self)
     }

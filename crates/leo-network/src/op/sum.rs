@@ -1,8 +1,8 @@
 //! Where two branches meet.
 
-use super::{Kernel, Operands, Operator};
+use super::{Kernel, Operands, Operator, Run};
 use crate::product::Real;
-use crate::shape::{Shape, ShapeError};
+use crate::shape::{NetworkError, Shape};
 
 /// `x + y`, element by element, of two values of the same shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,16 @@ impl Operator for Sum {
         2
     }
 
-    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, ShapeError> {
+    fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         let [left, right] = [operands[0], operands[1]];
         if left != right {
-            return Err(ShapeError::mismatch(format!("adds values of different shapes, {left} and {right}")));
+            return Err(NetworkError::mismatch(format!("adds values of different shapes, {left} and {right}")));
         }
         Ok(left.clone())
     }
+}
 
+impl Run for Sum {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(*self)
     }

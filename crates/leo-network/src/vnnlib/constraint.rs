@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::VnnlibError;
 use super::syntax::Expression;
+use crate::rounding::Enclosure;
+use crate::shape::Shape;
 
 /// The variables that a file declares: the elements of one input, and names that are not inputs.
 #[derive(Default)]
@@ -56,7 +58,7 @@ impl Variables {
                     if self.tensor.is_some() {
                         return Err("declares a second input; Leo takes networks with one".to_owned());
                     }
-                    if crate::shape::Shape::new(shape.clone()).is_err() {
+                    if Shape::new(shape.clone()).is_err() {
                         return Err(format!("the input {name:?} has the shape {shape:?}, which is empty or too large"));
                     }
                     self.tensor = Some(((*name).to_owned(), shape.clone()));
@@ -135,7 +137,7 @@ impl Region {
         Self { bounds: BTreeMap::new(), inexact: None }
     }
 
-    /// No inputs, or a superset of the right ones.
+    /// All inputs, where the assertion may allow fewer.
     fn superset(reason: Inexact) -> Self {
         Self { inexact: Some(reason), ..Self::everything() }
     }
@@ -148,8 +150,9 @@ impl Region {
         Self { bounds: BTreeMap::from([(input, (bound, f64::INFINITY))]), inexact: None }
     }
 
+    /// Whether it certainly holds no inputs. Bounds that cross by less than rounding could make them are no proof of that.
     fn is_empty(&self) -> bool {
-        self.bounds.values().any(|(lo, hi)| lo > hi)
+        self.bounds.values().any(|(lo, hi)| lo - hi > 1e-9 * lo.abs().max(hi.abs()))
     }
 
     /// Leaves only what `other` allows too.
@@ -196,7 +199,7 @@ impl Region {
                 }
                 let mut all = Self::everything();
                 for pair in forms.windows(2) {
-                    all.intersect(Self::comparison(operator, pair[0].clone().minus(&pair[1])));
+                    all.intersect(Self::comparison(operator, pair[0].clone().minus(&pair[1]).finite()?));
                 }
                 Ok(all)
             }
@@ -223,7 +226,7 @@ impl Region {
 
     /// The inputs for which `form` compares to zero as `operator` says.
     fn comparison(operator: &str, mut form: Form) -> Self {
-        form.coefficients.retain(|_, coefficient| *coefficient != 0.0);
+        form.coefficients.retain(|_, coefficient| !coefficient.is_zero());
         if form.others {
             return Self::everything();
         }
@@ -231,13 +234,14 @@ impl Region {
             return Self::superset(Inexact::NotABound);
         }
         let Some((&input, &coefficient)) = form.coefficients.first_key_value() else { return Self::everything() };
-        let bound = -form.constant / coefficient;
-        match (operator, coefficient > 0.0) {
-            ("<=" | "<", true) | (">=" | ">", false) => Self::at_most(input, bound),
-            ("<=" | "<", false) | (">=" | ">", true) => Self::at_least(input, bound),
+        // Adding zero turns a negative zero into a plain one.
+        let bound = form.constant.negative().over(coefficient).plus(Enclosure::ZERO);
+        match (operator, coefficient.lo > 0.0) {
+            ("<=" | "<", true) | (">=" | ">", false) => Self::at_most(input, bound.hi),
+            ("<=" | "<", false) | (">=" | ">", true) => Self::at_least(input, bound.lo),
             ("=" | "==", _) => {
-                let mut point = Self::at_most(input, bound);
-                point.intersect(Self::at_least(input, bound));
+                let mut point = Self::at_most(input, bound.hi);
+                point.intersect(Self::at_least(input, bound.lo));
                 point
             }
             // "!=" leaves out one value, whose neighbours stay: the closure is everything.
@@ -247,10 +251,10 @@ impl Region {
 }
 
 /// `sum of coefficients * inputs + constant`, or the knowledge that an expression is none.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Form {
-    coefficients: BTreeMap<usize, f64>,
-    constant: f64,
+    coefficients: BTreeMap<usize, Enclosure>,
+    constant: Enclosure,
     /// Whether it depends on anything but inputs.
     others: bool,
     /// Whether inputs are multiplied with one another.
@@ -258,6 +262,10 @@ struct Form {
 }
 
 impl Form {
+    fn constant(value: f64) -> Self {
+        Self { coefficients: BTreeMap::new(), constant: Enclosure::exactly(value), others: false, nonlinear: false }
+    }
+
     /// The forms of several expressions; an index belongs to the word before it.
     fn sequence(expressions: &[Expression<'_>], variables: &Variables) -> Result<Vec<Self>, String> {
         let mut forms = Vec::new();
@@ -286,29 +294,47 @@ impl Form {
         let Some(first) = operands.next() else { return Err(format!("{operator} without operands")) };
         let combine: fn(Self, &Self) -> Self = match *operator {
             "+" => Self::plus,
-            "-" if operands.len() == 0 => return Ok(first.times(-1.0)),
+            "-" if operands.len() == 0 => return Ok(first.negative()),
             "-" => Self::minus,
             "*" => Self::product,
             "/" => Self::quotient,
             other => return Err(format!("{other:?} is not arithmetic that Leo reads")),
         };
-        let form = operands.fold(first, |form, operand| combine(form, &operand));
-        let finite = form.constant.is_finite() && form.coefficients.values().all(|coefficient| coefficient.is_finite());
-        if finite { Ok(form) } else { Err("a number that is not finite".to_owned()) }
+        let form = if *operator == "*" {
+            // Numbers first, so that a long sum is multiplied once.
+            let (numbers, rest): (Vec<Self>, Vec<Self>) =
+                std::iter::once(first).chain(operands).partition(|operand| operand.is_constant());
+            let number = numbers.iter().fold(Self::constant(1.0), |form, operand| form.product(operand));
+            rest.iter().fold(number, |form, operand| form.product(operand))
+        } else {
+            operands.fold(first, |form, operand| combine(form, &operand))
+        };
+        form.finite()
+    }
+
+    /// This form, if all its numbers are finite.
+    fn finite(self) -> Result<Self, String> {
+        if self.constant.is_finite() && self.coefficients.values().all(|coefficient| coefficient.is_finite()) {
+            Ok(self)
+        } else {
+            Err("a number that is not finite".to_owned())
+        }
     }
 
     fn of_word(word: &str, index: Option<&[usize]>, variables: &Variables) -> Result<Self, String> {
         let numeric = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
         if let (true, Ok(constant)) = (numeric, word.parse::<f64>()) {
             return if constant.is_finite() {
-                Ok(Self { constant, ..Self::default() })
+                Ok(Self::constant(constant))
             } else {
                 Err(format!("{word} is not finite"))
             };
         }
         Ok(match variables.lookup(word, index)? {
-            Variable::Input(input) => Self { coefficients: BTreeMap::from([(input, 1.0)]), ..Self::default() },
-            Variable::Other => Self { others: true, ..Self::default() },
+            Variable::Input(input) => {
+                Self { coefficients: BTreeMap::from([(input, Enclosure::exactly(1.0))]), ..Self::constant(0.0) }
+            }
+            Variable::Other => Self { others: true, ..Self::constant(0.0) },
         })
     }
 
@@ -317,42 +343,49 @@ impl Form {
     }
 
     fn plus(mut self, other: &Self) -> Self {
-        for (&input, coefficient) in &other.coefficients {
-            *self.coefficients.entry(input).or_default() += coefficient;
+        for (&input, &coefficient) in &other.coefficients {
+            let sum = self.coefficients.entry(input).or_insert(Enclosure::ZERO);
+            *sum = sum.plus(coefficient);
         }
-        self.constant += other.constant;
+        self.constant = self.constant.plus(other.constant);
         self.others |= other.others;
         self.nonlinear |= other.nonlinear;
         self
     }
 
-    fn minus(self, other: &Self) -> Self {
-        self.plus(&other.clone().times(-1.0))
+    fn negative(mut self) -> Self {
+        self.coefficients.values_mut().for_each(|coefficient| *coefficient = coefficient.negative());
+        self.constant = self.constant.negative();
+        self
     }
 
-    fn times(mut self, factor: f64) -> Self {
-        self.coefficients.values_mut().for_each(|coefficient| *coefficient *= factor);
-        self.constant *= factor;
+    fn minus(self, other: &Self) -> Self {
+        self.plus(&other.clone().negative())
+    }
+
+    /// Every number replaced by what `operation` makes of it and the constant `other`.
+    fn scaled(mut self, other: &Self, operation: fn(Enclosure, Enclosure) -> Enclosure) -> Self {
+        let scale = |number: &mut Enclosure| *number = operation(*number, other.constant);
+        self.coefficients.values_mut().for_each(scale);
+        self.constant = operation(self.constant, other.constant);
         self
     }
 
     fn product(self, other: &Self) -> Self {
         if other.is_constant() {
-            self.times(other.constant)
+            self.scaled(other, Enclosure::times)
         } else if self.is_constant() {
-            other.clone().times(self.constant)
+            other.clone().scaled(&self, Enclosure::times)
         } else {
-            Self { others: self.others || other.others, nonlinear: true, ..Self::default() }
+            Self { others: self.others || other.others, nonlinear: true, ..Self::constant(0.0) }
         }
     }
 
-    fn quotient(mut self, other: &Self) -> Self {
+    fn quotient(self, other: &Self) -> Self {
         if other.is_constant() {
-            self.coefficients.values_mut().for_each(|coefficient| *coefficient /= other.constant);
-            self.constant /= other.constant;
-            self
+            self.scaled(other, Enclosure::over)
         } else {
-            Self { others: self.others || other.others, nonlinear: true, ..Self::default() }
+            Self { others: self.others || other.others, nonlinear: true, ..Self::constant(0.0) }
         }
     }
 }

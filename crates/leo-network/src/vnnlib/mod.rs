@@ -5,7 +5,8 @@
 //! inputs in. What is asserted of inputs must be a box. Where it is a union of boxes or anything else, the reader
 //! says so, or takes the smallest box it can see around it when [asked](Otherwise::Hull).
 //!
-//! Bounds are the doubles nearest to what the text says; strict inequalities count as their closure.
+//! Numbers are the doubles nearest to what the text says. Where bounds come from arithmetic with them, they are rounded
+//! outward. Strict inequalities count as their closure.
 //!
 //! ```
 //! use leo_network::vnnlib::{Otherwise, VnnlibError, domain};
@@ -211,6 +212,18 @@ mod tests {
             bounds(FIRST, Otherwise::Refuse),
             "that is a property, not a domain"
         );
+    }
+
+    #[test]
+    fn rounding_takes_no_inputs_away() {
+        // 0.3 / 3 rounds to just below 0.1, but the first case holds the point 0.1 all the same.
+        let text =
+            "(declare-const X_0 Real)(assert (or (and (>= X_0 0.1) (<= (* 3 X_0) 0.3)) (and (>= X_0 5) (<= X_0 6))))";
+        assert_eq!(bounds(text, Otherwise::Refuse), Err(VnnlibError::Disjunction { line: 1 }));
+        assert_eq!(bounds(text, Otherwise::Hull), Ok((vec![0.1], vec![6.0])));
+        let derived = "(declare-const X_0 Real)(assert (<= (* 3 X_0) 1))(assert (>= (/ X_0 3) -1))";
+        let (lo, hi) = bounds(derived, Otherwise::Refuse).expect("a box");
+        assert!(lo[0] <= -3.0 && 1.0 / 3.0 < hi[0] && hi[0] < 0.334, "{lo:?} {hi:?}");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use super::{Call, unusable};
 use crate::onnx::Reason;
+use crate::onnx::dims::Axis;
 use crate::onnx::import::{Computed, Importer, Value};
 use crate::onnx::tensor::{Numbers, Tensor};
-use crate::op::Arithmetic;
-use crate::shape::{MAX_ELEMENTS, ShapeError};
+use crate::op::{Arithmetic, stretched_positions};
+use crate::shape::{MAX_ELEMENTS, NetworkError, product};
 
 pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
@@ -62,7 +63,7 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
     let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|index| call.constant(index));
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
     if [bias, mean, variance].iter().any(|tensor| tensor.dims != scale.dims) {
-        return Err(ShapeError::mismatch("scale, bias, mean and variance have different shapes").into());
+        return Err(NetworkError::mismatch("scale, bias, mean and variance have different shapes").into());
     }
     let epsilon = call.float("epsilon", 1e-5);
     let roots = variance.to_floats().into_iter().map(|variance| (variance + epsilon).sqrt());
@@ -75,18 +76,22 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
     let per_channel = call.opset >= 9 || call.int("spatial", 1) != 0;
     let mut dims = scale.dims.clone();
     if rank < 2 && scale.dims.iter().product::<usize>() != 1 {
-        return Err(ShapeError::mismatch(format!("an input with axes {} has one channel", x.dims)).into());
+        return Err(NetworkError::mismatch(format!("an input with axes {} has one channel", x.dims)).into());
     }
     if per_channel {
-        if dims.len() != 1 {
-            return Err(ShapeError::mismatch(format!("a scale of shape {dims:?}, not one number a channel")).into());
+        if dims.len() != 1 || (rank > 1 && x.dims.axes()[1] != Axis::Fixed(dims[0])) {
+            return Err(
+                NetworkError::mismatch(format!("a scale of shape {dims:?} for the channels of {}", x.dims)).into()
+            );
         }
         dims.resize(rank.saturating_sub(1).max(1), 1);
     }
     let channels = |values| Tensor::doubles(dims.clone(), values);
     let scaled = importer.elementwise(x, Arithmetic::Multiply, &channels(factor))?;
     if scaled.dims != x.dims {
-        return Err(ShapeError::mismatch(format!("channels {:?} for an input with axes {}", scale.dims, x.dims)).into());
+        return Err(
+            NetworkError::mismatch(format!("channels {:?} for an input with axes {}", scale.dims, x.dims)).into()
+        );
     }
     importer.elementwise(&scaled, Arithmetic::Add, &channels(summand)).map(Value::Computed)
 }
@@ -123,10 +128,9 @@ fn fold(
     floats: impl Fn(f64, f64) -> f64,
     ints: impl Fn(i64, i64) -> Option<i64>,
 ) -> Result<Value, Reason> {
-    let unfit = || ShapeError::mismatch(format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims));
+    let unfit = || NetworkError::mismatch(format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims));
     let dims = stretched(&x.dims, &y.dims).ok_or_else(unfit)?;
-    let positions = (positions(&x.dims, &dims), positions(&y.dims, &dims));
-    let pairs = positions.0.into_iter().zip(positions.1);
+    let pairs = stretched_positions(&x.dims, &dims).into_iter().zip(stretched_positions(&y.dims, &dims));
     let numbers = match (&x.numbers, &y.numbers) {
         (Numbers::Float(float, xs), Numbers::Float(_, ys)) => {
             Numbers::Float(*float, pairs.map(|(i, j)| float.round(floats(xs[i], ys[j]))).collect())
@@ -150,20 +154,5 @@ fn stretched(x: &[usize], y: &[usize]) -> Option<Vec<usize>> {
         (left, right) => (left == right).then_some(left),
     });
     let dims: Vec<usize> = both.collect::<Option<_>>()?;
-    let elements = dims.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent))?;
-    (elements <= MAX_ELEMENTS).then_some(dims)
-}
-
-/// For each element of a tensor of shape `dims`, the element of a constant of shape `own` that is stretched to it.
-fn positions(own: &[usize], dims: &[usize]) -> Vec<usize> {
-    let mut positions = vec![0];
-    let missing = dims.len() - own.len();
-    for (axis, &extent) in dims.iter().enumerate() {
-        let own_extent = axis.checked_sub(missing).map_or(1, |axis| own[axis]);
-        positions = positions
-            .iter()
-            .flat_map(|&position| (0..extent).map(move |i| position * own_extent + if own_extent == 1 { 0 } else { i }))
-            .collect();
-    }
-    positions
+    (product(&dims)? <= MAX_ELEMENTS).then_some(dims)
 }

@@ -8,7 +8,7 @@ use crate::onnx::Reason;
 use crate::onnx::dims::{Axis, Entry, resolve_axis};
 use crate::onnx::import::{Importer, Value};
 use crate::onnx::tensor::{Numbers, Tensor};
-use crate::shape::ShapeError;
+use crate::shape::{MAX_RANK, NetworkError};
 
 pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let dims = call.subject()?.dims();
@@ -33,7 +33,7 @@ pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
         return Err(Reason::Unusable("has indices that are not whole numbers".to_owned()));
     };
     if indices.dims.len() > 1 {
-        return Err(ShapeError::mismatch(format!("gathers a tensor of shape {:?} from a shape", indices.dims)).into());
+        return Err(NetworkError::mismatch(format!("gathers a tensor of shape {:?} from a shape", indices.dims)).into());
     }
     resolve_axis(call.int("axis", 0), 1)?;
     let gathered = positions.iter().map(|&position| resolve_axis(position, entries.len()).map(|at| entries[at]));
@@ -44,8 +44,9 @@ pub(super) fn concat(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
     let mut all = Vec::new();
     for input in call.inputs.iter().flatten() {
         match entries(input) {
-            Some((entries, false)) => all.extend(entries),
-            Some((_, true)) => return Err(ShapeError::mismatch("joins single numbers").into()),
+            Some((entries, false)) if all.len() + entries.len() <= MAX_RANK => all.extend(entries),
+            Some((_, false)) => return Err(NetworkError::TooManyAxes { rank: MAX_RANK + 1 }.into()),
+            Some((_, true)) => return Err(NetworkError::mismatch("joins single numbers").into()),
             None => return Err(Reason::NotAffine("joins tensors other than shapes")),
         }
     }

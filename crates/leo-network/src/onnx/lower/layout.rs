@@ -5,7 +5,7 @@ use crate::onnx::Reason;
 use crate::onnx::dims::{Axis, Dims, Entry, resolve_axis};
 use crate::onnx::import::{Importer, Value};
 use crate::op::Transpose;
-use crate::shape::{MAX_RANK, ShapeError};
+use crate::shape::{MAX_RANK, NetworkError};
 
 pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
@@ -47,7 +47,7 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
         match extent {
             _ if !squeezed.contains(&axis) => kept.push(extent),
             Axis::Fixed(1) => {}
-            Axis::Fixed(_) => return Err(ShapeError::mismatch(format!("axis {axis} of {dims} is not 1")).into()),
+            Axis::Fixed(_) => return Err(NetworkError::mismatch(format!("axis {axis} of {dims} is not 1")).into()),
             Axis::Batch(_) => return Err(Reason::MixesBatch),
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
     let axes = call.ints("axes", 1)?.ok_or_else(missing)?;
     let rank = dims.rank() + axes.len();
     if rank > MAX_RANK {
-        return Err(ShapeError::TooManyAxes { rank }.into());
+        return Err(NetworkError::TooManyAxes { rank }.into());
     }
     let inserted: Vec<usize> = axes.iter().map(|&axis| resolve_axis(axis, rank)).collect::<Result<_, _>>()?;
     let mut old = dims.axes().iter();
@@ -72,7 +72,7 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
         .filter_map(|axis| if inserted.contains(&axis) { Some(Axis::Fixed(1)) } else { old.next().copied() })
         .collect();
     if new.len() != rank {
-        return Err(ShapeError::mismatch(format!("inserts the axes {axes:?}, one of them twice")).into());
+        return Err(NetworkError::mismatch(format!("inserts the axes {axes:?}, one of them twice")).into());
     }
     relabel(importer, &subject, Dims::new(new))
 }
@@ -85,7 +85,7 @@ pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
         None => (0..dims.rank()).rev().collect(),
     };
     if order.len() != dims.rank() {
-        return Err(ShapeError::mismatch(format!("orders {} axes of {dims}", order.len())).into());
+        return Err(NetworkError::mismatch(format!("orders {} axes of {dims}", order.len())).into());
     }
     let transpose = Transpose::new(order)?;
     match subject {

@@ -8,7 +8,7 @@ use crate::onnx::dims::Dims;
 use crate::onnx::import::{Computed, Importer, Value};
 use crate::onnx::tensor::Tensor;
 use crate::op::{Arithmetic, Matrix};
-use crate::shape::ShapeError;
+use crate::shape::NetworkError;
 
 /// `alpha A B + beta C`, with A and B transposed on request.
 ///
@@ -24,7 +24,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
         (other, _) => return Err(unusable(other, 0, "computed from the network's input")),
     };
     if x.dims.rank() != 2 {
-        return Err(ShapeError::mismatch(format!("takes matrices, not axes {}", x.dims)).into());
+        return Err(NetworkError::mismatch(format!("takes matrices, not axes {}", x.dims)).into());
     }
     let x = if turn_x { importer.transpose(x, &[1, 0])? } else { x.clone() };
     match call.optional(2).filter(|_| beta != 0.0) {
@@ -50,7 +50,8 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
             } else {
                 importer.elementwise(c, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![beta]))?
             };
-            importer.sum(&product, &c).map(Value::Computed)
+            let sum = importer.sum(&product, &c)?;
+            same_axes(&product.dims, sum).map(Value::Computed)
         }
         Some(other) => Err(unusable(other, 2, "a constant")),
     }
@@ -61,7 +62,7 @@ fn same_axes(dims: &Dims, sum: Computed) -> Result<Computed, Reason> {
     if sum.dims == *dims {
         Ok(sum)
     } else {
-        Err(ShapeError::mismatch(format!("its bias has more elements than its product with axes {dims}")).into())
+        Err(NetworkError::mismatch(format!("its bias has more elements than its product with axes {dims}")).into())
     }
 }
 
@@ -77,7 +78,7 @@ fn bias(dims: &[usize], values: &[f64], outputs: usize) -> Option<Vec<f64>> {
 /// A constant as a matrix with a row for each output.
 fn scaled_matrix(tensor: &Rc<Tensor>, factor: f64, turned: bool) -> Result<Matrix, Reason> {
     let [rows, columns] = tensor.dims[..] else {
-        return Err(ShapeError::mismatch(format!("weights of shape {:?} are no matrix", tensor.dims)).into());
+        return Err(NetworkError::mismatch(format!("weights of shape {:?} are no matrix", tensor.dims)).into());
     };
     let mut values = tensor.to_floats();
     values.iter_mut().for_each(|value| *value *= factor);
@@ -96,19 +97,19 @@ pub(super) fn matmul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Val
     };
     let rank = x.dims.rank();
     if rank == 0 {
-        return Err(ShapeError::mismatch("takes matrices and vectors, not single numbers").into());
+        return Err(NetworkError::mismatch("takes matrices and vectors, not single numbers").into());
     }
     // The axis of x that is summed over: its last one on the left side, its last but one on the right side.
     let axis = if on_right { rank - 1 } else { rank.saturating_sub(2) };
     let (weight, keeps_axis) = match constant.dims[..] {
         [length] => (Matrix::new(1, length, constant.to_floats())?, false),
-        [.., rows, columns] if constant.dims.iter().product::<usize>() == rows * columns => {
+        [ref outer @ .., rows, columns] if outer.iter().all(|&extent| extent == 1) => {
             let matrix = Matrix::new(rows, columns, constant.to_floats())?;
             (if on_right { matrix.transposed() } else { matrix }, true)
         }
         [..] => {
             let message = format!("weights of shape {:?} are several matrices; Leo takes one", constant.dims);
-            return Err(ShapeError::mismatch(message).into());
+            return Err(NetworkError::mismatch(message).into());
         }
     };
     let product = importer.dense(x, axis, weight, None)?;

@@ -124,8 +124,7 @@ impl Call<'_> {
 
     /// Input `index`, which the operator requires.
     fn required(&self, index: usize) -> Result<&Value, Reason> {
-        let input = self.inputs.get(index).and_then(Option::as_ref);
-        input.ok_or_else(|| Reason::Unusable(format!("has no input {index}, which it needs")))
+        self.optional(index).ok_or_else(|| Reason::Unusable(format!("has no input {index}, which it needs")))
     }
 
     /// Input `index`, if it is there and has a value.

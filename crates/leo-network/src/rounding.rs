@@ -1,0 +1,108 @@
+//! Sums, products and quotients rounded away from where they must not go.
+//!
+//! Bounds of a domain that come from arithmetic are rounded outward: a box may be larger than what was asked for by a hair,
+//! never smaller. Where the arithmetic is exact, and it mostly is, nothing is rounded.
+
+/// An interval that holds a number whose exact value a double may not be able to hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Enclosure {
+    pub(crate) lo: f64,
+    pub(crate) hi: f64,
+}
+
+impl Enclosure {
+    pub(crate) const ZERO: Self = Self::exactly(0.0);
+
+    pub(crate) const fn exactly(value: f64) -> Self {
+        Self { lo: value, hi: value }
+    }
+
+    /// `value`, or a double beside it if the operation that gave it was not exact.
+    fn rounded(value: f64, exact: bool) -> Self {
+        if exact { Self::exactly(value) } else { Self { lo: value.next_down(), hi: value.next_up() } }
+    }
+
+    fn of_sum(a: f64, b: f64) -> Self {
+        let sum = a + b;
+        // What rounding took away, exactly (Knuth's two-sum).
+        let part = sum - a;
+        let error = (a - (sum - part)) + (b - part);
+        Self::rounded(sum, error == 0.0)
+    }
+
+    fn of_product(a: f64, b: f64) -> Self {
+        let product = a * b;
+        // A product that underflows may look exact when it is not.
+        let exact = a == 0.0 || b == 0.0 || (a.mul_add(b, -product) == 0.0 && product.abs() > f64::MIN_POSITIVE);
+        Self::rounded(product, exact)
+    }
+
+    fn of_quotient(a: f64, b: f64) -> Self {
+        let quotient = a / b;
+        let exact = a == 0.0 || ((-quotient).mul_add(b, a) == 0.0 && quotient.abs() > f64::MIN_POSITIVE);
+        Self::rounded(quotient, exact)
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { lo: Self::of_sum(self.lo, other.lo).lo, hi: Self::of_sum(self.hi, other.hi).hi }
+    }
+
+    pub(crate) fn negative(self) -> Self {
+        Self { lo: -self.hi, hi: -self.lo }
+    }
+
+    pub(crate) fn times(self, other: Self) -> Self {
+        Self::around(self, other, Self::of_product)
+    }
+
+    /// The quotient; infinite if zero lies among the divisors.
+    pub(crate) fn over(self, other: Self) -> Self {
+        if other.lo <= 0.0 && other.hi >= 0.0 {
+            return Self { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
+        }
+        Self::around(self, other, Self::of_quotient)
+    }
+
+    /// What an operation that is monotone in each operand gives at the corners.
+    fn around(a: Self, b: Self, operation: fn(f64, f64) -> Self) -> Self {
+        let corners = [(a.lo, b.lo), (a.lo, b.hi), (a.hi, b.lo), (a.hi, b.hi)].map(|(a, b)| operation(a, b));
+        corners
+            .into_iter()
+            .fold(corners[0], |all, corner| Self { lo: all.lo.min(corner.lo), hi: all.hi.max(corner.hi) })
+    }
+
+    pub(crate) fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
+
+    pub(crate) fn is_finite(self) -> bool {
+        self.lo.is_finite() && self.hi.is_finite()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_arithmetic_is_left_alone() {
+        let [half, three] = [0.5, 3.0].map(Enclosure::exactly);
+        assert_eq!(half.plus(three), Enclosure::exactly(3.5));
+        assert_eq!(half.times(three), Enclosure::exactly(1.5));
+        assert_eq!(three.over(half), Enclosure::exactly(6.0));
+        assert_eq!(half.negative(), Enclosure::exactly(-0.5));
+    }
+
+    #[test]
+    fn inexact_arithmetic_goes_outward() {
+        let [tenth, three] = [0.1, 3.0].map(Enclosure::exactly);
+        let third = three.over(Enclosure::exactly(10.0));
+        assert!(third.lo < 0.3 && 0.3 < third.hi, "{third:?}");
+        let sum = tenth.plus(Enclosure::exactly(0.2));
+        assert!(sum.lo < sum.hi && sum.lo <= 0.3 && 0.3 <= sum.hi, "{sum:?}");
+        assert!(tenth.times(tenth).lo < tenth.times(tenth).hi);
+        let tiny = Enclosure::exactly(1e-200);
+        assert!(tiny.times(tiny).hi > 0.0, "underflow is not exact");
+        assert!(!three.over(Enclosure::ZERO).is_finite());
+    }
+}
