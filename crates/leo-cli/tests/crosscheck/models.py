@@ -203,6 +203,14 @@ def batch_normalised_image():
 
 
 @model
+def normalised_across_what_looks_like_a_batch():
+    g = Graph([2, 3], opset=15)
+    h = g.add("Relu", batch_normalization(g, g.add("Transpose", "x"), 2))
+    g.output(g.dense(h, 2, 4), [3, 4])
+    return g.build(), (2, 3)
+
+
+@model
 def residual():
     g = Graph(["N", 6])
     a = g.add("Relu", g.dense("x", 6, 6))

@@ -75,14 +75,15 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
     let rank = x.dims.rank();
     let per_channel = call.opset >= 9 || call.int("spatial", 1) != 0;
     let mut dims = scale.dims.clone();
-    if rank < 2 && scale.dims.iter().product::<usize>() != 1 {
-        return Err(NetworkError::mismatch(format!("an input with axes {} has one channel", x.dims)).into());
-    }
     if per_channel {
-        if dims.len() != 1 || (rank > 1 && x.dims.axes()[1] != Axis::Fixed(dims[0])) {
-            return Err(
-                NetworkError::mismatch(format!("a scale of shape {dims:?} for the channels of {}", x.dims)).into()
-            );
+        match (&dims[..], x.dims.axes().get(1)) {
+            (_, Some(Axis::Batch(_))) => return Err(Reason::MixesBatch),
+            (&[scales], Some(&Axis::Fixed(channels))) if scales == channels => {}
+            (&[1], None) => {}
+            _ => {
+                let message = format!("a scale of shape {dims:?} for the channels of {}", x.dims);
+                return Err(NetworkError::mismatch(message).into());
+            }
         }
         dims.resize(rank.saturating_sub(1).max(1), 1);
     }
