@@ -116,7 +116,7 @@ impl Dims {
         Ok(Self(vec![joined(outer)?, joined(inner)?]))
     }
 
-    /// ONNX's Reshape, to axes some of which may be open: the number in `target` may be 0 for "as before" (unless `zero_is_zero`) and -1 for "what is left".
+    /// ONNX's Reshape: an entry of `target` may be 0 for "as before" (unless `zero_is_zero`) or -1 for "what is left".
     ///
     /// Elements keep their row-major order. So the batch must come out as one axis, with as many elements of the
     /// sample before it as there were.
@@ -125,50 +125,55 @@ impl Dims {
             let entries: Vec<String> = target.iter().map(Entry::to_string).collect();
             Reason::from(NetworkError::mismatch(format!("cannot give {self} the shape [{}]", entries.join(", "))))
         };
-        let mut axes = Vec::new();
+        let (mut axes, open) = self.requested(target, zero_is_zero).ok_or_else(wrong)?;
+        let elements = product(&self.sample_extents()).ok_or_else(wrong)?;
+        let copied: Vec<usize> = (0..axes.len()).filter(|&at| matches!(axes[at], Axis::Batch(_))).collect();
+        let Some(batch) = self.batch_axis() else {
+            return if copied.is_empty() && fill(&mut axes, open, elements).is_some() {
+                Ok(Self(axes))
+            } else {
+                Err(wrong())
+            };
+        };
+        let before = product(&extents(&self.0[..batch]));
+        let keeps_order = |axes: &[Axis], at: usize| product(&extents(&axes[..at])) == before;
+        let position = match (self.0[batch], &copied[..]) {
+            (_, &[position]) => {
+                fill(&mut axes, open, elements).ok_or_else(wrong)?;
+                Some(position)
+            }
+            // A batch of any size can only be the open entry.
+            (Axis::Batch(None), []) => open.filter(|_| product(&extents(&axes)) == Some(elements)),
+            // One of a fixed size is an entry that equals it.
+            (Axis::Batch(Some(samples)), []) => {
+                let total = elements.checked_mul(samples).ok_or_else(wrong)?;
+                fill(&mut axes, open, total).ok_or_else(wrong)?;
+                (0..axes.len()).find(|&at| axes[at] == Axis::Fixed(samples) && keeps_order(&axes, at))
+            }
+            _ => return Err(wrong()),
+        };
+        let position = position.filter(|&at| keeps_order(&axes, at)).ok_or(Reason::MixesBatch)?;
+        axes[position] = self.0[batch];
+        Ok(Self(axes))
+    }
+
+    /// The axes that a shape asks for, and the open one among them, which stands for 1 so far.
+    fn requested(&self, target: &[Entry], zero_is_zero: bool) -> Option<(Vec<Axis>, Option<usize>)> {
         let mut open = None;
+        let mut axes = Vec::new();
         for (position, &entry) in target.iter().enumerate() {
             axes.push(match entry {
                 Entry::Batch => Axis::Batch(None),
-                Entry::Number(0) if zero_is_zero => return Err(wrong()),
-                Entry::Number(0) => *self.0.get(position).ok_or_else(wrong)?,
+                Entry::Number(0) if zero_is_zero => return None,
+                Entry::Number(0) => *self.0.get(position)?,
                 Entry::Number(-1) if open.is_none() => {
                     open = Some(position);
                     Axis::Fixed(1)
                 }
-                Entry::Number(number) => Axis::Fixed(usize::try_from(number).map_err(|_| wrong())?),
+                Entry::Number(number) => Axis::Fixed(usize::try_from(number).ok()?),
             });
         }
-        let samples_before = self.batch_axis().map_or(Some(1), |batch| product(&extents(&self.0[..batch])));
-        let elements = product(&self.sample_extents()).ok_or_else(wrong)?;
-        let keeps_order = |axes: &[Axis], batch: usize| product(&extents(&axes[..batch])) == samples_before;
-        let batch = self.batch_axis().map(|axis| self.0[axis]);
-
-        let mut batches = (0..axes.len()).filter(|&position| matches!(axes[position], Axis::Batch(_)));
-        let copied = batches.next();
-        if batches.next().is_some() || (copied.is_some() && batch.is_none()) {
-            return Err(wrong());
-        }
-        if let (Some(batch), None) = (batch, copied) {
-            // The batch is not copied by a 0: it is the open entry, or a number that equals it.
-            let Axis::Batch(samples) = batch else { return Err(wrong()) };
-            let Some(samples) = samples else {
-                let position =
-                    open.filter(|&position| product(&extents(&axes)) == Some(elements) && keeps_order(&axes, position));
-                axes[position.ok_or(Reason::MixesBatch)?] = batch;
-                return Ok(Self(axes));
-            };
-            let total = elements.checked_mul(samples).ok_or_else(wrong)?;
-            fill(&mut axes, open, total).ok_or_else(wrong)?;
-            let position = (0..axes.len()).find(|&at| axes[at] == Axis::Fixed(samples) && keeps_order(&axes, at));
-            axes[position.ok_or(Reason::MixesBatch)?] = batch;
-            return Ok(Self(axes));
-        }
-        fill(&mut axes, open, elements).ok_or_else(wrong)?;
-        match copied {
-            Some(position) if !keeps_order(&axes, position) => Err(Reason::MixesBatch),
-            _ => Ok(Self(axes)),
-        }
+        Some((axes, open))
     }
 }
 
