@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use leo_network::onnx::Float;
 use leo_network::vnnlib::Otherwise;
 use leo_network::{Array, Domain, Format, Model};
 
 use crate::args::DomainArguments;
+use crate::samples;
 
 /// The domain that the arguments ask for, checked against the model; an NNet file's own where they ask for none.
 pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>> {
@@ -16,8 +16,8 @@ pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>
         (Some(spec), _, _) => (from_spec(spec, inputs, arguments.hull)?, format!("--domain {spec}")),
         (None, Some(path), _) => {
             let source = path.display().to_string();
-            let samples = samples(path, arguments.divide, model)?;
-            (Domain::of_samples(&samples, inputs).with_context(|| source.clone())?, source)
+            let samples = samples::load(path, arguments.divide, model)?;
+            (Domain::of_samples(&samples, model.network().input()).with_context(|| source.clone())?, source)
         }
         // The file's own box is shown if there is one; a file without one is a network all the same.
         (None, None, Format::Nnet(nnet)) => match nnet.domain() {
@@ -32,19 +32,6 @@ pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>
         Some(margin) => domain.widened(margin).context("--margin")?,
         None => domain,
     }))
-}
-
-/// Reads samples, divided in the network's precision if that is asked for.
-pub fn samples(path: &Path, divide: Option<f64>, model: &Model) -> Result<Array> {
-    let samples = Array::load(path)?;
-    match divide {
-        None => Ok(samples),
-        Some(divisor) if !divisor.is_finite() || divisor == 0.0 => {
-            bail!("--divide {divisor}: the divisor must be finite and not 0")
-        }
-        Some(divisor) if model.float() == Float::F64 => Ok(samples.divided::<f64>(divisor)),
-        Some(divisor) => Ok(samples.divided::<f32>(divisor)),
-    }
 }
 
 /// `0,1`, perhaps in brackets; `lo.npy,hi.npy`; or a file.

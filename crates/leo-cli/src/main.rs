@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod domain;
 mod output;
+mod samples;
 
 use std::process::ExitCode;
 

@@ -82,6 +82,25 @@ fn run_writes_and_prints() -> Anything {
 }
 
 #[test]
+fn what_stands_before_an_unknown_tail_can_be_asked_for() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let mut model = support::small();
+    model.graph.as_mut().ok_or("a graph")?.node[4].op_type = Some("Exp".into());
+    std::fs::write(folder.path().join("exp.onnx"), support::bytes(&model))?;
+    Array::new(vec![1, 3], vec![1.0_f32, 0.0, 1.0])?.save(&folder.path().join("x.npy"))?;
+    let refused = leo(folder.path(), &["run", "exp.onnx", "-i", "x.npy"]);
+    assert_eq!(
+        String::from_utf8(refused.stderr)?,
+        "leo: exp.onnx: output \"p\" comes from Exp, which Leo keeps but does not evaluate here; \
+         what can be asked for instead: [\"y\"]\n"
+    );
+    // Hidden (2, 1.5): outputs 2 + 3 and -2 + 0.75 + 1.
+    let asked = leo(folder.path(), &["run", "exp.onnx", "-i", "x.npy", "--output-name", "y"]);
+    assert_eq!(stdout(&asked), "5 -0.25\n");
+    Ok(())
+}
+
+#[test]
 fn gzip_is_seen_through() -> Anything {
     use std::io::Write;
     let folder = tempfile::tempdir()?;

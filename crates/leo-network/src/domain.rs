@@ -13,6 +13,7 @@ use crate::array::Array;
 use crate::file::{self, FileError, Problem};
 use crate::nnet::Nnet;
 use crate::rounding::Enclosure;
+use crate::shape::Shape;
 use crate::vnnlib::{self, Otherwise};
 
 /// A box of inputs: finite bounds with `lo <= hi`, one pair for each element of a sample.
@@ -72,6 +73,14 @@ pub enum DomainError {
         /// How many inputs the network has.
         network: usize,
     },
+    /// No samples, or samples for another network.
+    #[error("holds an array of shape {given:?}, not samples of shape {wanted:?}; the first axis counts samples")]
+    Samples {
+        /// The array's shape.
+        given: Vec<usize>,
+        /// The shape of one sample.
+        wanted: Vec<usize>,
+    },
     /// A margin that is negative or not finite.
     #[error("a margin of {0}; it must be finite and not negative")]
     BadMargin(f64),
@@ -108,20 +117,17 @@ impl Domain {
         Self::new(vec![lo; inputs], vec![hi; inputs])
     }
 
-    /// The smallest box that holds all samples of a data set: one after another, each with as many numbers as the network
-    /// has inputs. The first axis counts them, unless the array is a single sample.
+    /// The smallest box that holds all samples of a data set, where a sample has this shape. What counts as samples is
+    /// said [there](Array::count_samples).
     ///
     /// # Errors
-    /// If there is no sample, or samples are of another size, or a number is not finite.
-    pub fn of_samples(samples: &Array, inputs: usize) -> Result<Self, DomainError> {
-        let rows = samples.shape().first().copied().unwrap_or(1);
-        if samples.is_empty() {
-            return Err(DomainError::Empty);
+    /// If there is no sample, or samples are of another shape, or a number is not finite.
+    pub fn of_samples(samples: &Array, sample: &Shape) -> Result<Self, DomainError> {
+        if samples.count_samples(sample).is_none() {
+            let (given, wanted) = (samples.shape().to_vec(), sample.extents().to_vec());
+            return Err(DomainError::Samples { given, wanted });
         }
-        let width = if samples.len() == inputs { inputs } else { samples.len() / rows };
-        if width != inputs {
-            return Err(DomainError::WrongLength { domain: width, network: inputs });
-        }
+        let width = sample.elements();
         let (mut lo, mut hi) = (vec![f64::INFINITY; width], vec![f64::NEG_INFINITY; width]);
         for (position, value) in samples.iter().enumerate() {
             let index = position % width;
@@ -225,7 +231,10 @@ mod tests {
     #[test]
     fn the_range_of_samples_holds_them_all() -> Result<(), Box<dyn std::error::Error>> {
         let samples = Array::new(vec![2, 2], vec![1.0_f64, 5.0, -1.0, 6.0])?;
-        let domain = Domain::of_samples(&samples, 2)?;
+        let domain = Domain::of_samples(&samples, &Shape::new([2])?)?;
+        assert!(matches!(Domain::of_samples(&samples, &Shape::new([3])?), Err(DomainError::Samples { .. })));
+        let channels_last = Array::new(vec![1, 2, 2, 3], vec![0_u8; 12])?;
+        assert!(Domain::of_samples(&channels_last, &Shape::new([3, 2, 2])?).is_err(), "axes in another order");
         assert_eq!((domain.lo(), domain.hi()), (&[-1.0, 5.0][..], &[1.0, 6.0][..]));
         assert!(domain.contains(&[0.0, 5.5]) && !domain.contains(&[0.0, 7.0]) && !domain.contains(&[0.0]));
         let wider = domain.widened(0.5)?;

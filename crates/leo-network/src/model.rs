@@ -10,7 +10,7 @@ use crate::nnet::Nnet;
 use crate::onnx::{Axis, DeclaredAxis, Dims, Document, Export, Float, OnnxError};
 use crate::op::Transpose;
 use crate::product::Real;
-use crate::tail::{Source, Tail};
+use crate::tail::{NO_TAIL, Source, Tail};
 
 /// A network as it comes from a file.
 #[derive(Clone, Debug)]
@@ -20,7 +20,6 @@ pub struct Model {
     outputs: Vec<Output>,
     /// Values that are no outputs of the file, but can be asked for by name.
     inner: Vec<Output>,
-    tail: Tail,
 }
 
 /// The file that a model comes from.
@@ -127,7 +126,10 @@ impl Model {
 
     /// What comes after it.
     pub fn tail(&self) -> &Tail {
-        &self.tail
+        match &self.format {
+            Format::Onnx(document) => document.tail(),
+            Format::Nnet(_) => &NO_TAIL,
+        }
     }
 
     /// The file.
@@ -181,15 +183,14 @@ impl Model {
     }
 
     fn is_computable(&self, output: &Output) -> bool {
-        self.tail.blamed(output.source).is_none()
+        self.tail().blamed(output.source).is_none()
     }
 
     /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute. A value that
     /// leaves the network for its tail, or is made there, can be asked for by its name too.
     ///
-    /// The first axis of `samples` counts them, and the others are a sample's, give or take axes of extent 1, or
-    /// flattened; an array with the shape of one sample is one sample. Files in double precision are run in double
-    /// precision, all others in single.
+    /// What counts as samples is said [there](Array::count_samples). Files in double precision are run in double precision,
+    /// all others in single.
     ///
     /// # Errors
     /// If the samples do not fit, or there is no such output, or its tail is beyond Leo.
@@ -205,10 +206,13 @@ impl Model {
         Elements: From<Vec<T>>,
     {
         let output = self.choose(output)?;
-        let rows = self.count_samples(samples)?;
+        let rows = samples.count_samples(self.network().input()).ok_or_else(|| RunError::Samples {
+            given: samples.shape().to_vec(),
+            wanted: self.network().input().extents().to_vec(),
+        })?;
         let values = Evaluator::<T>::new(self.network()).run(&samples.to_vec());
         let elements =
-            self.tail.evaluate(output.source, rows, &values).map_err(|operator| self.kept(output, operator))?;
+            self.tail().evaluate(output.source, rows, &values).map_err(|operator| self.kept(output, operator))?;
         self.assemble(rows, output, elements)
     }
 
@@ -238,22 +242,6 @@ impl Model {
                 // Where none can be computed, asking for the first one says why.
                 Ok(first.unwrap_or(&self.outputs[0]))
             }
-        }
-    }
-
-    fn count_samples(&self, samples: &Array) -> Result<usize, RunError> {
-        let sample = self.network().input();
-        let proper = |extents: &[usize]| extents.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
-        let wanted = proper(sample.extents());
-        let fits = |extents: &[usize]| {
-            let given = proper(extents);
-            given.iter().product::<usize>() == sample.elements()
-                && (given == wanted || given.len() <= 1 || wanted.len() <= 1)
-        };
-        match samples.shape() {
-            [rows, rest @ ..] if !samples.is_empty() && fits(rest) => Ok(*rows),
-            whole if !samples.is_empty() && fits(whole) => Ok(1),
-            given => Err(RunError::Samples { given: given.to_vec(), wanted: sample.extents().to_vec() }),
         }
     }
 
@@ -297,7 +285,6 @@ impl From<Document> for Model {
             inner: inner.collect(),
             input: port(document.declared_input()),
             outputs,
-            tail: document.tail().clone(),
             format: Format::Onnx(Box::new(document)),
         }
     }
@@ -322,12 +309,6 @@ impl From<Nnet> for Model {
             source: Source::Network(0),
             dims: Some(batched(output.extents())),
         }];
-        Self {
-            input: port("input", input.extents()),
-            outputs,
-            inner: Vec::new(),
-            tail: Tail::default(),
-            format: Format::Nnet(nnet),
-        }
+        Self { input: port("input", input.extents()), outputs, inner: Vec::new(), format: Format::Nnet(nnet) }
     }
 }

@@ -23,6 +23,9 @@ pub struct Tail {
     pub(crate) nodes: Vec<TailNode>,
 }
 
+/// No operators.
+pub(crate) static NO_TAIL: Tail = Tail { nodes: Vec::new() };
+
 /// An operator that is kept as it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TailNode {
@@ -30,6 +33,8 @@ pub struct TailNode {
     pub(crate) operator: String,
     /// What it computes, and from what, if Leo can evaluate it; else the index of the operator that it cannot.
     pub(crate) function: Result<(Function, Source), usize>,
+    /// Whether it makes positions: whole numbers, and not reals.
+    pub(crate) positions: bool,
 }
 
 impl TailNode {
@@ -123,14 +128,7 @@ impl Tail {
 
     /// Whether a value is made of positions, whole numbers that nothing but an identity is evaluated on.
     pub(crate) fn are_positions(&self, source: Source) -> bool {
-        match source {
-            Source::Tail(index) => match self.nodes[index].function {
-                Ok((Function::ArgMax { .. }, _)) => true,
-                Ok((Function::Identity, from)) => self.are_positions(from),
-                _ => false,
-            },
-            _ => false,
-        }
+        matches!(source, Source::Tail(index) if self.nodes[index].positions)
     }
 }
 
@@ -189,8 +187,12 @@ mod tests {
     use super::*;
 
     fn evaluate(function: Function, values: Vec<f64>) -> Option<Elements> {
-        let node =
-            TailNode { name: String::new(), operator: String::new(), function: Ok((function, Source::Network(0))) };
+        let node = TailNode {
+            name: String::new(),
+            operator: String::new(),
+            function: Ok((function, Source::Network(0))),
+            positions: matches!(function, Function::ArgMax { .. }),
+        };
         Tail { nodes: vec![node] }.evaluate(Source::Tail(0), 1, &[values]).ok()
     }
 

@@ -8,14 +8,14 @@ use leo_network::array::Elements;
 use leo_network::{Array, Model, RunError};
 
 use crate::args::Run;
-use crate::domain::samples;
+use crate::samples;
 
 pub fn run(arguments: &Run) -> Result<()> {
     if let Some(path) = &arguments.output {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
     let model = Model::load(&arguments.model)?;
-    let samples = samples(&arguments.input, arguments.divide, &model)?;
+    let samples = samples::load(&arguments.input, arguments.divide, &model)?;
     let outputs = model.run(&samples, arguments.output_name.as_deref()).map_err(|error| {
         let file = if matches!(error, RunError::Samples { .. }) { &arguments.input } else { &arguments.model };
         anyhow!("{}: {error}", file.display())

@@ -36,6 +36,7 @@ mod tests {
         let array = Array::from_bytes(&[0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 2, 7, 255])?;
         assert_eq!((array.shape(), array.iter().collect::<Vec<_>>()), (&[1, 2][..], vec![7.0, 255.0]));
         assert_eq!(array.divided::<f32>(255.0).iter().nth(1), Some(1.0));
+        assert_eq!(array.divided::<f64>(255.0).iter().next(), Some(7.0 / 255.0), "as precise as the network");
         assert!(matches!(Array::from_bytes(&[0, 0, 8, 1, 0, 0, 1, 0, 7]), Err(ArrayError::Truncated { .. })));
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::path::Path;
 use crate::file::{self, FileError, Problem};
 use crate::op::Transpose;
 use crate::product::Real;
-use crate::shape::product;
+use crate::shape::{Shape, product};
 
 /// An array of numbers, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,6 +167,24 @@ impl Array {
     /// Whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many samples of shape `sample` the array holds, if that is what it holds.
+    ///
+    /// The first axis counts them, and the others are the sample's, give or take axes of extent 1, or flattened. An
+    /// array with the shape of one sample is one sample.
+    pub fn count_samples(&self, sample: &Shape) -> Option<usize> {
+        let proper = |extents: &[usize]| extents.iter().copied().filter(|&extent| extent != 1).collect::<Vec<_>>();
+        let wanted = proper(sample.extents());
+        let fits = |extents: &[usize]| {
+            let given = proper(extents);
+            product(&given) == Some(sample.elements()) && (given == wanted || given.len() <= 1 || wanted.len() <= 1)
+        };
+        match self.shape() {
+            _ if self.is_empty() => None,
+            [rows, rest @ ..] if fits(rest) => Some(*rows),
+            whole => fits(whole).then_some(1),
+        }
     }
 
     /// The numbers as doubles. Whole numbers beyond 2⁵³ are rounded.

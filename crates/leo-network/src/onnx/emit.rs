@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::OnnxError;
-use super::proto::Dimension;
 use super::proto::{
-    AttributeProto, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
-    TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
+    AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
 };
 use super::tensor::{Float, encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};

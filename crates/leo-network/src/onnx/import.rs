@@ -17,7 +17,7 @@ use super::{OnnxError, Reason, is_native};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
 use crate::shape::{NetworkError, Shape};
-use crate::tail::{Source, Tail, TailNode};
+use crate::tail::{Function, Source, Tail, TailNode};
 
 /// How many numbers the constants that are made from constants may have, beyond a few for each in the file: 256 MiB.
 const FOLDED_ELEMENTS: usize = 1 << 25;
@@ -276,9 +276,10 @@ impl<'a> Importer<'a> {
                 Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } | Value::Unfolded { .. } => {}
             }
         }
+        let positions = reads.iter().any(|(source, _)| self.tail.are_positions(*source));
         let known = match &reads[..] {
             // A label may be passed on, but is no number to compute with.
-            [(source, _)] if self.tail.are_positions(*source) && call.node.op_type() != "Identity" => None,
+            [_] if positions && call.node.op_type() != "Identity" => None,
             [(source, Some(dims))] => {
                 lower::tail_function(call, dims).map(|(function, dims)| (function, *source, dims))
             }
@@ -296,6 +297,7 @@ impl<'a> Importer<'a> {
         self.tail.nodes.push(TailNode {
             name: call.node.name().to_owned(),
             operator: call.node.op_type().to_owned(),
+            positions: positions || matches!(function, Ok((Function::ArgMax { .. }, _))),
             function,
         });
         Value::Tail { index, first: self.tail_before(call).unwrap_or(index), dims: known.map(|(_, _, dims)| dims) }
