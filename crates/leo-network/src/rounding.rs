@@ -3,6 +3,9 @@
 //! Bounds of a domain that come from arithmetic are rounded outward: a box may be larger than what was asked for by a hair,
 //! never smaller. Where the arithmetic is exact, and it mostly is, nothing is rounded.
 
+/// Below this, what rounding takes away from a product may itself be too small for a double, and look like nothing.
+const TINY: f64 = 1e-280;
+
 /// An interval that holds a number whose exact value a double may not be able to hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Enclosure {
@@ -32,14 +35,13 @@ impl Enclosure {
 
     fn of_product(a: f64, b: f64) -> Self {
         let product = a * b;
-        // A product that underflows may look exact when it is not.
-        let exact = a == 0.0 || b == 0.0 || (a.mul_add(b, -product) == 0.0 && product.abs() > f64::MIN_POSITIVE);
+        let exact = a == 0.0 || b == 0.0 || (a.mul_add(b, -product) == 0.0 && product.abs() > TINY);
         Self::rounded(product, exact)
     }
 
     fn of_quotient(a: f64, b: f64) -> Self {
         let quotient = a / b;
-        let exact = a == 0.0 || ((-quotient).mul_add(b, a) == 0.0 && quotient.abs() > f64::MIN_POSITIVE);
+        let exact = a == 0.0 || ((-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY);
         Self::rounded(quotient, exact)
     }
 
@@ -103,6 +105,8 @@ mod tests {
         assert!(tenth.times(tenth).lo < tenth.times(tenth).hi);
         let tiny = Enclosure::exactly(1e-200);
         assert!(tiny.times(tiny).hi > 0.0, "underflow is not exact");
+        let small = Enclosure::exactly(1.1e-154);
+        assert!(small.times(small).lo < small.times(small).hi, "nor is what is lost below the smallest double");
         assert!(!three.over(Enclosure::ZERO).is_finite());
     }
 }

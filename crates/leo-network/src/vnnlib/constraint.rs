@@ -292,22 +292,18 @@ impl Form {
         };
         let mut operands = Self::sequence(operands, variables)?.into_iter();
         let Some(first) = operands.next() else { return Err(format!("{operator} without operands")) };
-        let combine: fn(Self, &Self) -> Self = match *operator {
-            "+" => Self::plus,
-            "-" if operands.len() == 0 => return Ok(first.negative()),
-            "-" => Self::minus,
-            "*" => Self::product,
-            "/" => Self::quotient,
+        let form = match *operator {
+            "+" => operands.fold(first, |sum, operand| sum.plus(&operand)),
+            "-" if operands.len() == 0 => first.negative(),
+            "-" => operands.fold(first, |difference, operand| difference.minus(&operand)),
+            "*" => {
+                // Numbers first, so that a long sum is multiplied once.
+                let (numbers, rest): (Vec<Self>, Vec<Self>) =
+                    std::iter::once(first).chain(operands).partition(|operand| operand.is_constant());
+                numbers.iter().chain(&rest).fold(Self::constant(1.0), |product, operand| product.product(operand))
+            }
+            "/" => operands.fold(first, |quotient, operand| quotient.quotient(&operand)),
             other => return Err(format!("{other:?} is not arithmetic that Leo reads")),
-        };
-        let form = if *operator == "*" {
-            // Numbers first, so that a long sum is multiplied once.
-            let (numbers, rest): (Vec<Self>, Vec<Self>) =
-                std::iter::once(first).chain(operands).partition(|operand| operand.is_constant());
-            let number = numbers.iter().fold(Self::constant(1.0), |form, operand| form.product(operand));
-            rest.iter().fold(number, |form, operand| form.product(operand))
-        } else {
-            operands.fold(first, |form, operand| combine(form, &operand))
         };
         form.finite()
     }
