@@ -63,5 +63,5 @@ pub use evaluate::{Evaluator, Values, Workspace};
 pub use file::{FileError, Problem, write_atomically};
 pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};
-pub use product::{Real, add_product_transposed};
+pub use product::{Real, add_product, add_product_transposed};
 pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};

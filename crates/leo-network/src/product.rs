@@ -59,9 +59,25 @@ impl Real for f64 {
 /// # Panics
 /// If a slice does not have the length its shape says.
 pub fn add_product_transposed<T: Real>(out: &mut [T], x: &[T], w: &[T], rows: usize, inner: usize, columns: usize) {
+    product(out, x, w, [rows, inner, columns], (1, inner));
+}
+
+/// `out += x w`, where `x` has `rows` rows of `inner` numbers, `w` has `inner` rows of `columns` numbers, and `out` has `rows` rows of
+/// `columns` numbers, all row-major. Otherwise like [`add_product_transposed`].
+///
+/// # Panics
+/// If a slice does not have the length its shape says.
+pub fn add_product<T: Real>(out: &mut [T], x: &[T], w: &[T], rows: usize, inner: usize, columns: usize) {
+    product(out, x, w, [rows, inner, columns], (columns, 1));
+}
+
+/// `out += x w`, where from a row of `w` to the next it is `strides.0` numbers, from a column to the next `strides.1`.
+fn product<T: Real>(out: &mut [T], x: &[T], w: &[T], shape: [usize; 3], strides: (usize, usize)) {
+    let [rows, inner, columns] = shape;
     assert_eq!(Some(x.len()), rows.checked_mul(inner), "x is rows by inner");
-    assert_eq!(Some(w.len()), columns.checked_mul(inner), "w is columns by inner");
+    assert_eq!(Some(w.len()), columns.checked_mul(inner), "w is inner by columns, or its transpose");
     assert_eq!(Some(out.len()), rows.checked_mul(columns), "out is rows by columns");
+    assert!(strides == (columns, 1) || strides == (1, inner), "w is row-major, or its transpose is");
     let one = T::from_f64(1.0);
     // SAFETY: `gemm` reads and writes exactly the elements `base + row * row_stride + column * column_stride` of the
     // three matrices it is given. The lengths asserted above cover them for these strides, `out` is borrowed
@@ -80,8 +96,8 @@ pub fn add_product_transposed<T: Real>(out: &mut [T], x: &[T], w: &[T], rows: us
             1,
             inner as isize,
             w.as_ptr(),
-            inner as isize,
-            1,
+            strides.1 as isize,
+            strides.0 as isize,
             one,
             one,
             false,
@@ -112,8 +128,12 @@ mod tests {
                     }
                 }
             }
+            let mut other = out.clone();
             add_product_transposed(&mut out, &x, &w, rows, inner, columns);
-            prop_assert_eq!(out, expected);
+            prop_assert_eq!(&out, &expected);
+            let turned: Vec<f64> = (0..inner * columns).map(|i| w[i % columns * inner + i / columns]).collect();
+            add_product(&mut other, &x, &turned, rows, inner, columns);
+            prop_assert_eq!(other, expected);
         }
     }
 }
