@@ -1,0 +1,153 @@
+//! The checker: which ranges of pre-activations are proved.
+
+use leo_network::{Domain, DomainError, Network};
+
+use crate::backward::{self, Target};
+use crate::exact;
+use crate::facts::{Cut, Side, Slopes, Tree};
+use crate::range::{Range, pre_activation};
+use crate::sound::Bound;
+use crate::witness;
+
+/// Goes through a network layer by layer, and knows for every value on the way a range that is proved.
+#[derive(Clone, Debug)]
+pub struct Checker<'n> {
+    network: &'n Network,
+    /// Of the input, and of what each node made, up to the pre-activations of the layer it stands at.
+    ranges: Vec<Range>,
+    /// For the same values, how far what [`leo_network::Evaluator`] computes in double precision can be from the exact number.
+    errors: Vec<Vec<f64>>,
+    layer: Option<usize>,
+}
+
+impl<'n> Checker<'n> {
+    /// Begins with the domain.
+    ///
+    /// # Errors
+    /// If the domain does not have as many inputs as the network.
+    pub fn new(network: &'n Network, domain: &Domain) -> Result<Self, DomainError> {
+        let domain = domain.clone().for_inputs(network.input().elements())?;
+        let (ranges, errors) = (vec![Range::of_domain(&domain)], vec![witness::error_of_input(network)]);
+        Ok(Self { network, ranges, errors, layer: None })
+    }
+
+    /// Goes on to the next layer of ReLUs, whose node it returns, and proves ranges of its pre-activations by intervals,
+    /// from all that was proved of the layers before.
+    pub fn next_layer(&mut self) -> Option<usize> {
+        let layer = self.network.relu_layers().find(|&layer| self.layer.is_none_or(|done| layer > done))?;
+        for node in self.ranges.len() - 1..layer {
+            self.ranges.push(Range::of_node(self.network, node, &self.ranges));
+            self.errors.push(witness::error_of_node(self.network, node, &self.ranges, &self.errors));
+        }
+        self.layer = Some(layer);
+        Some(layer)
+    }
+
+    /// The proved range of the pre-activations of a layer that the checker has come to.
+    ///
+    /// # Panics
+    /// If it has not come there yet.
+    pub fn range(&self, layer: usize) -> &Range {
+        &self.ranges[pre_activation(self.network, layer).index()]
+    }
+
+    /// Proved ranges of the input, and of what each node up to here made.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
+    /// For each unit of a layer that the checker has come to, a number such that every pre-activation that
+    /// [`leo_network::Evaluator`] computes in double precision, at whatever point of the domain, has the sign that it
+    /// seems to have if it is further from 0 than that.
+    ///
+    /// # Panics
+    /// If it has not come there yet.
+    pub fn evaluation_error(&self, layer: usize) -> &[f64] {
+        &self.errors[pre_activation(self.network, layer).index()]
+    }
+
+    /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what
+    /// is known. Chosen slopes have a row for each of `bounds`.
+    ///
+    /// # Panics
+    /// If it stands at no layer, or the layer has no such unit.
+    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &Slopes) {
+        let layer = self.layer.expect("the checker stands at a layer");
+        let targets: Vec<Target> = bounds.iter().map(|&(element, side)| Target { element, side }).collect();
+        let limits = limits(self.network, layer, &self.ranges, &targets, slopes, &[]);
+        for (target, limit) in targets.into_iter().zip(limits) {
+            self.keep(layer, target, limit);
+        }
+    }
+
+    /// Proves a bound for a unit of the layer it stands at by a case distinction, and keeps it if it is better than what is known.
+    ///
+    /// # Panics
+    /// If it stands at no layer, or the layer has no such unit, or the tree names a unit that is not in an earlier layer.
+    pub fn prove_split(&mut self, unit: usize, side: Side, tree: &Tree) {
+        let layer = self.layer.expect("the checker stands at a layer");
+        let target = Target { element: unit, side };
+        let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new());
+        self.keep(layer, target, limit);
+    }
+
+    /// What a tree proves on the piece of the domain that `cuts` leave, where `ranges` hold.
+    fn limit_of_tree(
+        &self,
+        layer: usize,
+        target: Target,
+        tree: &Tree,
+        ranges: &mut Vec<Range>,
+        cuts: &mut Vec<Cut>,
+    ) -> f64 {
+        let (cut, unit, off, on) = match tree {
+            Tree::Leaf(multipliers) => {
+                for (index, cut) in cuts.iter_mut().enumerate() {
+                    cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
+                }
+                return limits(self.network, layer, ranges, &[target], &Slopes::Default, cuts)[0];
+            }
+            Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
+        };
+        assert!(cut < layer && self.network.relu_layers().any(|layer| layer == cut), "an earlier layer of ReLUs");
+        let value = pre_activation(self.network, cut).index();
+        let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
+        ranges[value].upper[unit] = upper.min(0.0);
+        cuts.push(Cut { layer: cut, unit, on: false, multiplier: 0.0 });
+        let off = self.limit_of_tree(layer, target, off, ranges, cuts);
+        cuts.pop();
+        ranges[value].upper[unit] = upper;
+        ranges[value].lower[unit] = lower.max(0.0);
+        cuts.push(Cut { layer: cut, unit, on: true, multiplier: 0.0 });
+        let on = self.limit_of_tree(layer, target, on, ranges, cuts);
+        cuts.pop();
+        ranges[value].lower[unit] = lower;
+        off.max(on)
+    }
+
+    fn keep(&mut self, layer: usize, target: Target, limit: f64) {
+        let range = &mut self.ranges[pre_activation(self.network, layer).index()];
+        match target.side {
+            Side::Lower => range.tighten(target.element, 0.0 - limit, f64::INFINITY),
+            Side::Upper => range.tighten(target.element, f64::NEG_INFINITY, limit),
+        }
+    }
+}
+
+/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
+fn limits(
+    network: &Network,
+    layer: usize,
+    ranges: &[Range],
+    targets: &[Target],
+    slopes: &Slopes,
+    cuts: &[Cut],
+) -> Vec<f64> {
+    let proved = backward::bounds(network, layer, ranges, targets, slopes, cuts);
+    let settled = |(row, (&target, bound)): (usize, (&Target, Bound))| {
+        let exact =
+            bound.is_doubtful().then(|| exact::bound(network, layer, ranges, target, slopes, row, cuts)).flatten();
+        exact.map_or(bound.limit, |exact| exact.min(bound.limit))
+    };
+    targets.iter().zip(proved).enumerate().map(settled).collect()
+}

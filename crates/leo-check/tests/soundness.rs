@@ -1,0 +1,158 @@
+//! Proved ranges hold, and are as tight as they should be.
+
+use fastrand::Rng;
+use leo_check::{Checker, LayerSlopes, Side, Slopes, Tree};
+use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
+use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
+use proptest::prelude::*;
+
+type Anything = Result<(), Box<dyn std::error::Error>>;
+
+/// A dense map with weights on a grid of eighths, so that doubles compute with them exactly.
+fn dense(random: &mut Rng, inputs: usize, outputs: usize) -> Result<Dense, NetworkError> {
+    let mut numbers = |count: usize| (0..count).map(|_| f64::from(random.i8(-16..17)) / 8.0).collect::<Vec<_>>();
+    Dense::new(Matrix::new(outputs, inputs, numbers(inputs * outputs))?, Some(numbers(outputs)))
+}
+
+/// Two inputs, three layers of ReLUs, a residual sum and a normalisation.
+fn random_network(seed: u64) -> Result<Network, NetworkError> {
+    let mut random = Rng::with_seed(seed);
+    let mut builder = Network::builder(Shape::new([2])?);
+    let mut value = ValueId::INPUT;
+    if random.bool() {
+        let operation = [Arithmetic::Add, Arithmetic::Multiply, Arithmetic::Divide][random.usize(0..3)];
+        let constant = Broadcast::new(Shape::new([2])?, vec![0.5, 3.0])?;
+        value = builder.add("normalise", Elementwise::new(operation, constant)?, &[value])?;
+    }
+    value = builder.add("fc1", dense(&mut random, 2, 5)?, &[value])?;
+    let first = builder.add("relu1", Relu, &[value])?;
+    value = builder.add("fc2", dense(&mut random, 5, 5)?, &[first])?;
+    value = builder.add("relu2", Relu, &[value])?;
+    if random.bool() {
+        value = builder.add("sum", Sum, &[value, first])?;
+    }
+    value = builder.add("fc3", dense(&mut random, 5, 4)?, &[value])?;
+    value = builder.add("relu3", Relu, &[value])?;
+    builder.finish(vec![value])
+}
+
+/// The pre-activations of each layer at many points of the domain: corners, edges and inside.
+fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(usize, Vec<f64>)> {
+    let inputs = domain.len();
+    let mut points = Vec::new();
+    for sample in 0..400 {
+        for input in 0..inputs {
+            let (lo, hi) = (domain.lo()[input], domain.hi()[input]);
+            let at = match sample % 4 {
+                0 => random.f64(),
+                _ => f64::from(random.u8(0..3)) / 2.0,
+            };
+            points.push((lo + at * (hi - lo)).clamp(lo, hi));
+        }
+    }
+    let evaluator = Evaluator::<f64>::new(network);
+    let mut workspace = evaluator.workspace();
+    let mut found: Vec<(usize, Vec<f64>)> = network.relu_layers().map(|layer| (layer, Vec::new())).collect();
+    for block in points.chunks(evaluator.block_rows() * inputs) {
+        let values = evaluator.forward(&mut workspace, block);
+        for (layer, numbers) in &mut found {
+            numbers.extend_from_slice(values.get(network.nodes()[*layer].operands()[0]));
+        }
+    }
+    found
+}
+
+fn all_bounds(width: usize) -> Vec<(usize, Side)> {
+    (0..width).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect()
+}
+
+/// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
+fn random_tree(random: &mut Rng, layers: &[(usize, usize)], depth: usize) -> Tree {
+    if depth == 4 || layers.is_empty() || random.u8(0..4) == 0 {
+        let mut multiplier =
+            || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
+        return Tree::Leaf((0..depth).map(|_| multiplier()).collect());
+    }
+    let (layer, units) = layers[random.usize(0..layers.len())];
+    let unit = random.usize(0..units);
+    let [off, on] = [(); 2].map(|()| Box::new(random_tree(random, layers, depth + 1)));
+    Tree::Split { layer, unit, off, on }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_input_leaves_a_proved_range(seed in any::<u64>(), lo in -3.0..3.0, width in prop_oneof![Just(0.0), Just(1e-9), 0.0..4.0, Just(1e6)], chosen in any::<bool>()) {
+        let network = random_network(seed).expect("shapes fit");
+        let domain = Domain::new(vec![lo, -lo], vec![lo + width, width - lo]).expect("not reversed");
+        let mut random = Rng::with_seed(seed);
+        let mut checker = Checker::new(&network, &domain).expect("two inputs");
+        let mut passed: Vec<(usize, usize)> = Vec::new();
+        while let Some(layer) = checker.next_layer() {
+            let units = checker.range(layer).lower.len();
+            let bounds = all_bounds(units);
+            let slopes = if chosen {
+                // Anything at all, sensible or not: it may only loosen bounds.
+                let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
+                Slopes::Chosen(passed.iter().map(|&(layer, units)| {
+                    let rows = bounds.iter().map(|_| (0..units).map(|_| slope()).collect()).collect();
+                    LayerSlopes { layer, rows }
+                }).collect())
+            } else {
+                Slopes::Default
+            };
+            checker.prove_linear(&bounds, &slopes);
+            if chosen {
+                for &(unit, side) in &bounds {
+                    checker.prove_split(unit, side, &random_tree(&mut random, &passed, 0));
+                }
+            }
+            passed.push((layer, units));
+        }
+        for (layer, numbers) in observed(&network, &domain, &mut random) {
+            let range = checker.range(layer);
+            let units = range.lower.len();
+            for (index, &number) in numbers.iter().enumerate() {
+                let (lower, upper) = (range.lower[index % units], range.upper[index % units]);
+                // The evaluation rounds too, unlike the proof.
+                let rounding = 1e-13 * (1.0 + number.abs() + width);
+                prop_assert!(lower <= number + rounding && number - rounding <= upper, "{number} is not in [{lower}, {upper}]");
+            }
+        }
+    }
+}
+
+fn layer_of(rows: &[&[f64]], bias: &[f64]) -> Result<Dense, NetworkError> {
+    Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))
+}
+
+#[test]
+fn bounds_that_are_exactly_zero_are_found_to_be() -> Anything {
+    let mut builder = Network::builder(Shape::new([2])?);
+    // 0.1 + 0.7 is no double: what the bias takes away is a little more than that, or a little less.
+    let sum = 0.1_f64 + 0.7;
+    let rows: [&[f64]; 5] = [&[-1.0, -3.0], &[0.25, 0.5], &[0.1, 0.7], &[0.1, 0.7], &[0.0, 0.0]];
+    let first = layer_of(&rows, &[0.0, -0.75, -sum.next_up(), -sum.next_down(), 0.0])?;
+    let g = builder.add("fc1", first, &[ValueId::INPUT])?;
+    let h = builder.add("relu1", Relu, &[g])?;
+    // Always on, always off, and both by nothing at all.
+    let second = layer_of(&[&[0.0, 0.0, 0.0, 0.0, 5.0], &[3.0, 2.0, 0.0, 0.0, 1.0]], &[0.0, 0.0])?;
+    let g = builder.add("fc2", second, &[h])?;
+    let h = builder.add("relu2", Relu, &[g])?;
+    let network = builder.finish(vec![h])?;
+    let mut checker = Checker::new(&network, &Domain::uniform(2, 0.0, 1.0)?)?;
+    let layer = checker.next_layer().ok_or("two layers")?;
+    checker.prove_linear(&all_bounds(5), &Slopes::Default);
+    let range = checker.range(layer);
+    assert_eq!(range.upper[0], 0.0);
+    assert!(range.lower[0] <= -4.0 && range.lower[0] > -4.000001);
+    assert_eq!(range.upper[1], 0.0);
+    assert!(range.upper[2] < 0.0 && range.upper[2] > -1e-15, "barely stable: {}", range.upper[2]);
+    assert!(range.upper[3] > 0.0 && range.upper[3] < 1e-15, "barely unstable: {}", range.upper[3]);
+    assert_eq!((range.lower[4], range.upper[4]), (0.0, 0.0));
+    let layer = checker.next_layer().ok_or("two layers")?;
+    checker.prove_linear(&all_bounds(2), &Slopes::Default);
+    assert_eq!(checker.range(layer).upper, [0.0, 0.0]);
+    Ok(())
+}
