@@ -1,0 +1,259 @@
+//! The relaxed network: every ReLU that can be on or off replaced by a line, chosen for each bound.
+//!
+//! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
+//! floating point: what comes out are proposals, and the checker decides what they are worth.
+
+use leo_check::{Range, Side};
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, ValueId, add_product, add_product_transposed};
+
+/// The lines that stand for a layer's units, for each bound.
+pub(crate) struct Lines {
+    pub(crate) layer: usize,
+    /// The slopes that can be chosen.
+    pub(crate) free: Vec<Vec<f64>>,
+    /// The coefficients of the units' outputs, in the last substitution.
+    pub(crate) coefficients: Vec<f64>,
+    /// The lines that were used: slopes and constants.
+    slopes: Vec<f64>,
+    constants: Vec<f64>,
+    /// The pre-activations in the relaxed network, where the bound is attained.
+    pub(crate) values: Vec<f64>,
+}
+
+/// Some bounds, each on its way to the input and back.
+pub(crate) struct Pass<'a> {
+    network: &'a Network,
+    start: ValueId,
+    ranges: &'a [Range],
+    rows: usize,
+    pub(crate) lines: Vec<Lines>,
+    /// Where the domain was cut: layer, unit, and whether the piece is where it is on; with a multiplier for each.
+    pub(crate) cuts: Vec<(usize, usize, bool)>,
+    pub(crate) multipliers: Vec<f64>,
+    /// For each bound, the corner where it is attained.
+    pub(crate) corners: Vec<f64>,
+}
+
+impl<'a> Pass<'a> {
+    pub(crate) fn new(network: &'a Network, layer: usize, ranges: &'a [Range], rows: usize) -> Self {
+        let start = network.nodes()[layer].operands()[0];
+        let lines = network.relu_layers().take_while(|&before| before < layer).map(|layer| {
+            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            let slope = |(&l, &u): (&f64, &f64)| if u > -l { 1.0 } else { 0.0 };
+            let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
+            Lines {
+                layer,
+                free: vec![first; rows],
+                coefficients: Vec::new(),
+                slopes: Vec::new(),
+                constants: Vec::new(),
+                values: Vec::new(),
+            }
+        });
+        Self {
+            network,
+            start,
+            ranges,
+            rows,
+            lines: lines.collect(),
+            cuts: Vec::new(),
+            multipliers: Vec::new(),
+            corners: Vec::new(),
+        }
+    }
+
+    /// Substitutes down to the input; upper bounds of each target or of its negative.
+    pub(crate) fn backward(&mut self, bounds: &[(usize, Side)]) -> Vec<f64> {
+        let width = self.network.shape(self.start).elements();
+        let mut sums = vec![0.0; self.rows];
+        let mut flows: Vec<Option<Vec<f64>>> = vec![None; self.start.index() + 1];
+        let mut first = vec![0.0; self.rows * width];
+        for (row, &(unit, side)) in first.chunks_exact_mut(width).zip(bounds) {
+            row[unit] = if side == Side::Upper { 1.0 } else { -1.0 };
+        }
+        flows[self.start.index()] = Some(first);
+        for index in (0..self.start.index()).rev() {
+            let Some(mut flow) = flows[index + 1].take() else { continue };
+            let node = &self.network.nodes()[index];
+            let (operand, width) = (node.operands()[0], node.shape().elements());
+            match node.op() {
+                Op::Relu(_) => {
+                    let range = &self.ranges[operand.index()];
+                    let Some(lines) = self.lines.iter_mut().find(|lines| lines.layer == index) else { continue };
+                    lines.coefficients.clone_from(&flow);
+                    lines.slopes = vec![0.0; flow.len()];
+                    lines.constants = vec![0.0; flow.len()];
+                    for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
+                        for (unit, c) in flow.iter_mut().enumerate() {
+                            let (l, u) = (range.lower[unit], range.upper[unit]);
+                            let (slope, constant) = if u <= 0.0 {
+                                (0.0, 0.0)
+                            } else if l >= 0.0 {
+                                (1.0, 0.0)
+                            } else if *c > 0.0 {
+                                (u / (u - l), -l * u / (u - l))
+                            } else {
+                                (lines.free[row][unit], 0.0)
+                            };
+                            sums[row] += *c * constant;
+                            *c *= slope;
+                            lines.slopes[row * width + unit] = slope;
+                            lines.constants[row * width + unit] = constant;
+                        }
+                        for (&(layer, unit, on), multiplier) in self.cuts.iter().zip(&self.multipliers) {
+                            if layer == index {
+                                flow[unit] += if on { *multiplier } else { -multiplier };
+                            }
+                        }
+                    }
+                }
+                Op::Dense(dense) => {
+                    let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
+                    if let Some(bias) = dense.bias() {
+                        for (sum, flow) in sums.iter_mut().zip(flow.chunks_exact(width)) {
+                            *sum += flow.iter().zip(bias.iter().cycle()).map(|(c, b)| c * b).sum::<f64>();
+                        }
+                    }
+                    let vectors = flow.len() / outer;
+                    let mut product = vec![0.0; vectors * inner];
+                    add_product(&mut product, &flow, dense.weight().values(), vectors, outer, inner);
+                    flow = product;
+                }
+                Op::Elementwise(elementwise) => {
+                    let constants = elementwise.constant().expand(node.shape());
+                    for (sum, flow) in sums.iter_mut().zip(flow.chunks_exact_mut(width)) {
+                        for (c, &k) in flow.iter_mut().zip(&constants) {
+                            match elementwise.arithmetic() {
+                                Arithmetic::Add => *sum += *c * k,
+                                Arithmetic::Multiply => *c *= k,
+                                Arithmetic::Divide => *c /= k,
+                            }
+                        }
+                    }
+                }
+                Op::Reshape(_) => {}
+                Op::Transpose(transpose) => {
+                    let sources = transpose.sources(self.network.shape(operand).extents());
+                    let mut moved = vec![0.0; flow.len()];
+                    for (row, target) in flow.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
+                        row.iter().zip(&sources).for_each(|(&c, &source)| target[source] = c);
+                    }
+                    flow = moved;
+                }
+                Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
+            }
+            give(&mut flows, operand, flow);
+        }
+        self.concretise(flows[ValueId::INPUT.index()].take(), sums)
+    }
+
+    fn concretise(&mut self, flow: Option<Vec<f64>>, mut sums: Vec<f64>) -> Vec<f64> {
+        let range = &self.ranges[ValueId::INPUT.index()];
+        let flow = flow.unwrap_or_else(|| vec![0.0; self.rows * range.lower.len()]);
+        self.corners.clear();
+        for (sum, row) in sums.iter_mut().zip(flow.chunks_exact(range.lower.len())) {
+            for ((&c, &lo), &hi) in row.iter().zip(&range.lower).zip(&range.upper) {
+                let end = if c > 0.0 { hi } else { lo };
+                *sum += c * end;
+                self.corners.push(end);
+            }
+        }
+        sums
+    }
+
+    /// Evaluates the relaxed network at the corners.
+    pub(crate) fn forward(&mut self) {
+        let mut values: Vec<Vec<f64>> = vec![std::mem::take(&mut self.corners)];
+        for index in 0..self.start.index() {
+            let node = &self.network.nodes()[index];
+            let operand = &values[node.operands()[0].index()];
+            let width = node.shape().elements();
+            let made = match node.op() {
+                Op::Relu(_) => match self.lines.iter_mut().find(|lines| lines.layer == index) {
+                    Some(lines) if !lines.slopes.is_empty() => {
+                        lines.values.clone_from(operand);
+                        let line = operand.iter().zip(&lines.slopes).zip(&lines.constants);
+                        line.map(|((x, slope), constant)| slope * x + constant).collect()
+                    }
+                    // A layer that the bound does not depend on.
+                    _ => operand.iter().map(|x| x.max(0.0)).collect(),
+                },
+                Op::Dense(dense) => {
+                    let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
+                    let zeros = vec![0.0; outer];
+                    let bias = dense.bias().unwrap_or(&zeros);
+                    let vectors = operand.len() / inner;
+                    let mut made = bias.repeat(vectors);
+                    add_product_transposed(&mut made, operand, dense.weight().values(), vectors, inner, outer);
+                    made
+                }
+                Op::Elementwise(elementwise) => {
+                    let constants = elementwise.constant().expand(node.shape());
+                    let apply: fn(f64, f64) -> f64 = match elementwise.arithmetic() {
+                        Arithmetic::Add => |x, k| x + k,
+                        Arithmetic::Multiply => |x, k| x * k,
+                        Arithmetic::Divide => |x, k| x / k,
+                    };
+                    operand.iter().zip(constants.iter().cycle()).map(|(&x, &k)| apply(x, k)).collect()
+                }
+                Op::Reshape(_) => operand.clone(),
+                Op::Transpose(transpose) => {
+                    let sources = transpose.sources(self.network.shape(node.operands()[0]).extents());
+                    operand.chunks_exact(width).flat_map(|row| sources.iter().map(|&source| row[source])).collect()
+                }
+                Op::Sum(_) => operand.iter().zip(&values[node.operands()[1].index()]).map(|(x, y)| x + y).collect(),
+            };
+            values.push(made);
+        }
+    }
+
+    /// Moves the multipliers of a single bound against its derivative, by `step` for the one that matters most.
+    pub(crate) fn descend_multipliers(&mut self, step: f64) {
+        let derivative = |&(layer, unit, on): &(usize, usize, bool)| {
+            let lines = self.lines.iter().find(|lines| lines.layer == layer);
+            let value = lines.and_then(|lines| lines.values.get(unit)).copied().unwrap_or(0.0);
+            if on { value } else { -value }
+        };
+        let derivatives: Vec<f64> = self.cuts.iter().map(derivative).collect();
+        let norm = derivatives.iter().map(|d| d * d).sum::<f64>();
+        if norm > 0.0 {
+            for (multiplier, derivative) in self.multipliers.iter_mut().zip(derivatives) {
+                *multiplier = (*multiplier - step * derivative / norm).max(0.0);
+            }
+        }
+    }
+
+    /// Moves every free slope against the bound's derivative, by at most `step` for the one that matters most.
+    pub(crate) fn descend(&mut self, step: f64) {
+        for row in 0..self.rows {
+            let mut largest = 0.0_f64;
+            for moving in [false, true] {
+                for lines in self.lines.iter_mut().filter(|lines| !lines.values.is_empty()) {
+                    let range = &self.ranges[self.network.nodes()[lines.layer].operands()[0].index()];
+                    let width = range.lower.len();
+                    for unit in 0..width {
+                        let c = lines.coefficients[row * width + unit];
+                        if c >= 0.0 || range.lower[unit] >= 0.0 || range.upper[unit] <= 0.0 {
+                            continue;
+                        }
+                        let derivative = c * lines.values[row * width + unit];
+                        if moving && largest > 0.0 {
+                            let slope = &mut lines.free[row][unit];
+                            *slope = (*slope - step * derivative / largest).clamp(0.0, 1.0);
+                        } else {
+                            largest = largest.max(derivative.abs());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, flow: Vec<f64>) {
+    match &mut flows[value.index()] {
+        Some(present) => present.iter_mut().zip(&flow).for_each(|(present, flow)| *present += flow),
+        empty => *empty = Some(flow),
+    }
+}

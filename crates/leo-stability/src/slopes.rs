@@ -1,0 +1,39 @@
+//! Better slopes for linear bounds.
+//!
+//! A linear bound replaces a unit that can be on or off by a line, and where its coefficient is negative the line's slope is free, from
+//! 0 to 1 (`leo-check`, `backward.rs`). For fixed slopes the bound is attained at one corner of the domain. There, the bound's
+//! derivative with respect to a slope is the unit's coefficient times its pre-activation in the relaxed network, where
+//! every ReLU is replaced by its line. So: substitute backward, evaluate forward, take a step, and keep the best.
+
+use leo_check::{LayerSlopes, Range, Side, Slopes};
+use leo_network::Network;
+
+use crate::relaxed::Pass;
+
+/// How many steps are taken.
+const STEPS: usize = 60;
+
+/// Slopes for some bounds of pre-activations of a layer, all of which `ranges` give ranges of the values before.
+pub(crate) fn improved(network: &Network, layer: usize, ranges: &[Range], bounds: &[(usize, Side)]) -> Slopes {
+    let mut pass = Pass::new(network, layer, ranges, bounds.len());
+    let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
+    let mut kept: Vec<Vec<Vec<f64>>> = pass.lines.iter().map(|lines| lines.free.clone()).collect();
+    for step in 0..STEPS {
+        let found = pass.backward(bounds);
+        for (row, (best, found)) in best.iter_mut().zip(found).enumerate() {
+            if found < *best {
+                *best = found;
+                for (kept, lines) in kept.iter_mut().zip(&pass.lines) {
+                    kept[row].clone_from(&lines.free[row]);
+                }
+            }
+        }
+        if best.iter().all(|&bound| bound < 0.0) {
+            break;
+        }
+        pass.forward();
+        pass.descend(0.5 / (1.0 + step as f64 / 10.0));
+    }
+    let layers = pass.lines.iter().zip(kept);
+    Slopes::Chosen(layers.map(|(lines, rows)| LayerSlopes { layer: lines.layer, rows }).collect())
+}
