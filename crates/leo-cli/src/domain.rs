@@ -1,12 +1,15 @@
 //! From arguments to a domain.
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use leo_network::vnnlib::Otherwise;
 use leo_network::{Array, Domain, Format, Model};
+use serde::Serialize;
 
 use crate::args::DomainArguments;
+use crate::output::counted;
 use crate::samples;
 
 /// The domain that the arguments ask for, checked against the model; an NNet file's own where they ask for none.
@@ -53,5 +56,39 @@ fn from_spec(spec: &str, inputs: usize, hull: bool) -> Result<Domain> {
         }
         ([_], [None]) => Ok(Domain::load(Path::new(spec), if hull { Otherwise::Hull } else { Otherwise::Refuse })?),
         _ => bail!("--domain {spec}: should be LO,HI or lo.npy,hi.npy or a .vnnlib or .nnet file"),
+    }
+}
+
+/// A domain, as people and programs read it.
+#[derive(Serialize)]
+pub struct Bounds {
+    inputs: usize,
+    /// Inputs that can take one value only.
+    fixed: usize,
+    /// The smallest lower bound, and the largest upper bound.
+    lo: f64,
+    hi: f64,
+    /// The bounds of every input.
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+}
+
+impl Bounds {
+    pub fn new(domain: &Domain) -> Self {
+        Self {
+            inputs: domain.len(),
+            fixed: domain.lo().iter().zip(domain.hi()).filter(|(lo, hi)| lo == hi).count(),
+            lo: domain.lo().iter().copied().fold(f64::INFINITY, f64::min),
+            hi: domain.hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            lower: domain.lo().to_vec(),
+            upper: domain.hi().to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fixed = if self.fixed == 0 { String::new() } else { format!(", {} of them fixed", self.fixed) };
+        write!(formatter, "{}{fixed}, within [{}, {}]", counted(self.inputs, "input"), self.lo, self.hi)
     }
 }

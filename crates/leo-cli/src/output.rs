@@ -1,6 +1,6 @@
 //! What every command needs to speak to people: tables, numbers, and one-line errors.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io;
 
 use comfy_table::presets::ASCII_MARKDOWN;
@@ -39,6 +39,18 @@ pub fn counted(number: usize, noun: &str) -> String {
 pub fn listed<T: Display>(things: impl IntoIterator<Item = T>) -> String {
     things.into_iter().map(|thing| thing.to_string()).collect::<Vec<_>>().join(", ")
 }
+
+/// The error of a command that could not decide everything.
+#[derive(Debug)]
+pub struct Undecided(pub usize);
+
+impl Display for Undecided {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} undecided", counted(self.0, "unit"))
+    }
+}
+
+impl std::error::Error for Undecided {}
 
 /// Text without line breaks or other control characters, and not too long.
 pub fn one_line(text: &str) -> String {

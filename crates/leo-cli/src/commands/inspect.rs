@@ -10,7 +10,7 @@ use leo_network::{Domain, Format, Model, Port};
 use serde::Serialize;
 
 use crate::args::Inspect;
-use crate::domain;
+use crate::domain::{self, Bounds};
 use crate::output::{counted, grouped, listed, one_line, table};
 
 /// What there is to say about a model. Also the shape of the JSON: fields may join, these stay.
@@ -53,19 +53,6 @@ struct Layer {
     shape: Vec<usize>,
     width: usize,
     parameters: usize,
-}
-
-#[derive(Serialize)]
-struct Bounds {
-    inputs: usize,
-    /// Inputs that can take one value only.
-    fixed: usize,
-    /// The smallest lower bound, and the largest upper bound.
-    lo: f64,
-    hi: f64,
-    /// The bounds of every input.
-    lower: Vec<f64>,
-    upper: Vec<f64>,
 }
 
 pub fn run(arguments: &Inspect) -> Result<()> {
@@ -145,8 +132,7 @@ impl Report {
         };
         writeln!(out, "{hidden}; {}, {}", counted(self.units, "ReLU unit"), counted(self.parameters, "parameter"))?;
         if let Some(domain) = &self.domain {
-            let fixed = if domain.fixed == 0 { String::new() } else { format!(", {} of them fixed", domain.fixed) };
-            writeln!(out, "domain: {}{fixed}, within [{}, {}]", counted(domain.inputs, "input"), domain.lo, domain.hi)?;
+            writeln!(out, "domain: {domain}")?;
         }
         Ok(())
     }
@@ -170,18 +156,5 @@ impl Interface {
         });
         let shape = if self.shape.is_some() { format!("[{}]", listed(extents)) } else { String::new() };
         one_line(&format!("{} {shape}", self.name))
-    }
-}
-
-impl Bounds {
-    fn new(domain: &Domain) -> Self {
-        Self {
-            inputs: domain.len(),
-            fixed: domain.lo().iter().zip(domain.hi()).filter(|(lo, hi)| lo == hi).count(),
-            lo: domain.lo().iter().copied().fold(f64::INFINITY, f64::min),
-            hi: domain.hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            lower: domain.lo().to_vec(),
-            upper: domain.hi().to_vec(),
-        }
     }
 }

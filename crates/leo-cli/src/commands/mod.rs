@@ -1,5 +1,9 @@
 //! The commands, one file each.
 
+pub mod analyze;
 pub mod convert;
+pub mod data;
 pub mod inspect;
+pub mod reproduce;
 pub mod run;
+pub mod train;

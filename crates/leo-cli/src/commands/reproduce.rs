@@ -1,0 +1,91 @@
+//! `leo reproduce`
+
+use std::fs::canonicalize;
+use std::io::{Write, stdout};
+
+use anyhow::{Result, bail, ensure};
+use comfy_table::CellAlignment;
+use leo_train::reproduce::{Experiment, Measure, PAPER};
+use leo_train::{Existing, Recipe};
+
+use crate::args::Reproduce;
+use crate::interrupt::Interrupted;
+use crate::output::{listed, table};
+use crate::seeds::MOST;
+use crate::session;
+
+pub fn run(arguments: &Reproduce) -> Result<()> {
+    for width in &arguments.widths {
+        ensure!(paper_widths().contains(width), "--widths {width}: the paper's are {}", listed(paper_widths()));
+    }
+    let networks = arguments.networks;
+    ensure!((1..=MOST).contains(&networks), "--networks {networks}: should be from 1 to {MOST}");
+    let data = data_name(&arguments.session.data);
+    let experiment = Experiment {
+        networks,
+        settings: PAPER.into_iter().filter(|line| arguments.widths.contains(&line.setting.width)).collect(),
+        epochs: arguments.epochs,
+        command: command(arguments, &data),
+        data,
+    };
+    let jobs = experiment.jobs(&arguments.out);
+    let tables = session::run(&arguments.session, &jobs, Existing::Continue, |session| {
+        Ok(experiment.run(&arguments.out, session)?)
+    })?;
+    let mut lines = table(&[
+        ("width", CellAlignment::Right),
+        ("l1", CellAlignment::Right),
+        ("networks", CellAlignment::Right),
+        ("accuracy %", CellAlignment::Right),
+        ("paper", CellAlignment::Right),
+        ("stable %", CellAlignment::Right),
+        ("paper", CellAlignment::Right),
+    ]);
+    for line in &tables.lines {
+        let (accuracy, stability) = (Measure::Accuracy, Measure::Stability);
+        let missing = || "-".to_owned();
+        lines.add_row([
+            line.setting().width.to_string(),
+            line.setting().l1.to_string(),
+            line.networks.to_string(),
+            line.ours(accuracy).map_or_else(missing, |ours| ours.show(accuracy)),
+            line.paper.get(accuracy).show(accuracy),
+            line.ours(stability).map_or_else(missing, |ours| format!("{:.1}", ours.mean)),
+            format!("{:.1}", line.paper.get(stability).mean),
+        ]);
+    }
+    let (done, out) = (tables.networks.len(), arguments.out.display());
+    writeln!(stdout(), "{lines}\n{done} of {} networks; tables and picture in {out}", jobs.len())?;
+    if done < jobs.len() {
+        bail!(Interrupted("the same command goes on".to_owned()));
+    }
+    Ok(())
+}
+
+/// The shortest command that does the same, wherever it is run.
+fn command(arguments: &Reproduce, data: &str) -> String {
+    let mut command = format!("leo reproduce --networks {}", arguments.networks);
+    if data != "mnist" {
+        command += &format!(" --data {data}");
+    }
+    if arguments.widths != paper_widths() {
+        command += &format!(" --widths {}", listed(&arguments.widths).replace(", ", ","));
+    }
+    if arguments.epochs != Recipe::default().epochs {
+        command += &format!(" --epochs {}", arguments.epochs);
+    }
+    command
+}
+
+/// Each width of the paper's networks once.
+fn paper_widths() -> Vec<usize> {
+    let mut widths: Vec<usize> = PAPER.iter().map(|line| line.setting.width).collect();
+    widths.dedup();
+    widths
+}
+
+/// What to call a data set, without the way to it.
+fn data_name(data: &str) -> String {
+    let path = canonicalize(data).unwrap_or_else(|_| data.into());
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

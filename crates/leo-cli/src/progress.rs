@@ -1,0 +1,62 @@
+//! A bar on the terminal while networks are trained, and nothing in a pipe.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use leo_train::{DataSet, Job, Outcome, Progress, Training};
+
+/// How far all trainings are together, and how the last of them to say something goes.
+pub struct TrainingBar {
+    bar: ProgressBar,
+    inputs: usize,
+    classes: usize,
+    jobs: usize,
+    done: AtomicUsize,
+}
+
+impl TrainingBar {
+    pub fn new(jobs: &[Job], data: &DataSet) -> Self {
+        let bar = ProgressBar::no_length();
+        let style = ProgressStyle::with_template("{wide_bar} {percent:>3}%, {eta} left\n{wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let (inputs, classes) = (data.inputs(), data.classes());
+        bar.set_message("beginning ...");
+        let progress = Self { bar, inputs, classes, jobs: jobs.len(), done: AtomicUsize::new(0) };
+        progress.bar.set_length(jobs.iter().map(|job| progress.work(job, job.recipe.epochs)).sum());
+        progress
+    }
+
+    /// What some epochs of a job cost, roughly: their multiplications.
+    fn work(&self, job: &Job, epochs: u32) -> u64 {
+        u64::from(epochs) * job.recipe.weights(self.inputs, self.classes) as u64
+    }
+
+    /// Takes the bar from the terminal.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for TrainingBar {
+    fn begins(&self, job: &Job, epochs: u32) {
+        // The bar is about what this run has to do, so that its guess of the time left is right.
+        self.bar.dec_length(self.work(job, epochs));
+    }
+
+    fn epoch(&self, job: &Job, training: &Training<'_>) {
+        self.bar.inc(self.work(job, 1));
+        let (name, last) = (job.path.file_stem().unwrap_or_default().to_string_lossy(), training.last());
+        let (epoch, loss, accuracy) = (training.epochs(), last.loss, 100.0 * last.accuracy);
+        let others = match self.jobs {
+            1 => String::new(),
+            jobs => format!("{}/{jobs} done; ", self.done.load(Ordering::Relaxed)),
+        };
+        self.bar.set_message(format!("{others}epoch {epoch}, loss {loss:.4}, accuracy {accuracy:.2}%: {name}"));
+    }
+
+    fn done(&self, _job: &Job, _outcome: &Outcome) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
