@@ -5,7 +5,7 @@ CARGO ?= cargo
 VENV ?= .venv
 REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 
-.PHONY: demo test bench fmt setup
+.PHONY: demo test bench fmt setup mnist
 
 demo: setup
 	@echo "Building Leo (one to two minutes the first time) ..."
@@ -20,6 +20,10 @@ test: setup $(VENV)/installed
 
 bench: setup
 	$(CARGO) bench --workspace
+
+# MNIST, for the tests and benches that can use it.
+mnist: setup
+	$(CARGO) run --quiet --bin leo -- data mnist
 
 fmt:
 	$(CARGO) fmt --all

@@ -4,32 +4,18 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use leo_network::onnx::{Document, Export, Float};
-use leo_network::op::{Dense, Matrix, Relu};
-use leo_network::{Evaluator, Network, NetworkError, Real, Shape, ValueId};
+use leo_network::onnx::Document;
+use leo_network::{Evaluator, Network, Real, ValueId};
 
 fn main() {
     divan::main();
 }
 
-/// A network with these widths and arbitrary weights.
-fn network(widths: &[usize]) -> Result<Network, NetworkError> {
-    let mut random = fastrand::Rng::with_seed(0);
-    let mut numbers = |count: usize| (0..count).map(|_| f64::from(random.f32() - 0.5)).collect::<Vec<_>>();
-    let mut builder = Network::builder(Shape::new([widths[0]])?);
-    let mut last = ValueId::INPUT;
-    for (layer, pair) in widths.windows(2).enumerate() {
-        let weight = Matrix::new(pair[1], pair[0], numbers(pair[0] * pair[1]))?;
-        last = builder.add(format!("fc{layer}"), Dense::new(weight, Some(numbers(pair[1])))?, &[last])?;
-        if layer + 2 < widths.len() {
-            last = builder.add(format!("relu{layer}"), Relu, &[last])?;
-        }
-    }
-    builder.finish(vec![last])
-}
+/// A network of the paper's, trained with l1 5e-4.
+const FILE: &[u8] = include_bytes!("../../../models/mnist/100-100-l1-0.0005-seed-0.onnx");
 
 fn paper_network() -> Network {
-    network(&[784, 100, 100, 10]).expect("the widths are small and the weights finite")
+    Document::from_bytes(FILE, None).expect("the file is whole").network().clone()
 }
 
 fn samples<T: Real>(rows: usize) -> Vec<T> {
@@ -59,9 +45,5 @@ fn forward_one_block<T: Real>(bencher: Bencher<'_, '_>) {
 /// From the bytes of a file to a network.
 #[divan::bench]
 fn read_onnx(bencher: Bencher<'_, '_>) {
-    let export = Export { float: Float::F32, input: "x".into(), outputs: vec!["y".into()], metadata: vec![] };
-    let document = Document::from_network(&paper_network(), &export).expect("the names fit");
-    let bytes = document.to_bytes().expect("there are no external data");
-    let bytes = prost::bytes::Bytes::from(bytes);
-    bencher.bench(|| Document::from_bytes(black_box(bytes.clone()), None));
+    bencher.bench(|| Document::from_bytes(black_box(FILE), None));
 }
