@@ -42,10 +42,12 @@ fn main() -> ExitCode {
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("leo: {}", output::one_line(&format!("{error:#}")));
-            ExitCode::from(match () {
-                () if error.is::<interrupt::Interrupted>() => INTERRUPTED,
-                () if error.is::<output::Undecided>() => NEGATIVE,
-                () => BAD_INPUT,
+            ExitCode::from(if error.is::<interrupt::Interrupted>() {
+                INTERRUPTED
+            } else if error.is::<output::Undecided>() {
+                NEGATIVE
+            } else {
+                BAD_INPUT
             })
         }
     }
