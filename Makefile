@@ -8,7 +8,7 @@ REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 .PHONY: demo test bench fmt setup mnist
 
 demo: setup
-	@echo "Building Leo (one to two minutes the first time) ..."
+	@echo "Building Leo (two to three minutes the first time) ..."
 	@$(CARGO) build --release --quiet --bin leo
 	@./tools/demo "$${CARGO_TARGET_DIR:-target}/release/leo"
 
