@@ -89,19 +89,29 @@ impl Pass<'_> {
     }
 
     /// Adds coefficients to those that a value has already.
+    ///
+    /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row any more.
     fn give(&mut self, value: ValueId, given: Vec<f64>) {
         let range = &self.ranges[value.index()];
+        let width = range.len();
+        for (row, constant) in given.chunks_exact(width).zip(&mut self.constants) {
+            if row.iter().any(|c| !c.is_finite()) {
+                constant.add_error(f64::INFINITY);
+            }
+        }
         let Some(present) = &mut self.coefficients[value.index()] else {
             self.coefficients[value.index()] = Some(given);
             return;
         };
-        let width = range.len();
         for ((present, given), constant) in
             present.chunks_exact_mut(width).zip(given.chunks_exact(width)).zip(&mut self.constants)
         {
             for (element, (present, given)) in present.iter_mut().zip(given).enumerate() {
+                let exact = *present == 0.0 || *given == 0.0;
                 *present += given;
-                constant.add_error(rounding(*present) * range.magnitude(element));
+                if !exact {
+                    constant.add_error(rounding(*present, range.magnitude(element)));
+                }
             }
         }
     }
@@ -129,7 +139,8 @@ impl Pass<'_> {
                     for output in 0..outer {
                         let terms = weight.row(output).iter().enumerate();
                         let sum: f64 = terms.map(|(i, w)| w.abs() * range.magnitude(position * inner + i)).sum();
-                        weights_times_magnitudes.push(sum);
+                        // What underflowed is more than made up for.
+                        weights_times_magnitudes.push(sum + 2.0 * inner as f64 * f64::MIN_POSITIVE);
                     }
                 }
                 let slack = slack(outer) * (1.0 + slack(inner));
@@ -169,7 +180,7 @@ impl Pass<'_> {
                             Arithmetic::Divide => *c /= k,
                         }
                         if given != 0.0 && k != 0.0 {
-                            constant.add_error(rounding(*c) * range.magnitude(element));
+                            constant.add_error(rounding(*c, range.magnitude(element)));
                         }
                     }
                 }
@@ -245,9 +256,10 @@ impl Pass<'_> {
     }
 }
 
-/// How far a rounded product, quotient or sum of doubles can be from the exact one.
-fn rounding(result: f64) -> f64 {
-    result.abs() * f64::EPSILON + f64::MIN_POSITIVE
+/// How far a coefficient that is a rounded product, quotient or sum of doubles can move the result, on a value of this magnitude: more than 0,
+/// unless the value is 0.
+fn rounding(coefficient: f64, magnitude: f64) -> f64 {
+    if magnitude == 0.0 { 0.0 } else { rounded_up((coefficient.abs() * f64::EPSILON + f64::MIN_POSITIVE) * magnitude) }
 }
 
 fn rounded_up(product: f64) -> f64 {

@@ -69,6 +69,10 @@ impl Dyadic {
 
     /// A double that is no less: 0 for 0, and never 0 for anything above.
     fn rounded_up(&self) -> f64 {
+        // What cancelled keeps the exponent of its terms, which means nothing.
+        if self.is_zero() {
+            return 0.0;
+        }
         // 52 bits of mantissa, rounded toward negative infinity by the shift, and then one more.
         let excess = self.mantissa.bits() as i64 - 52;
         let (mantissa, exponent) = if excess > 0 {

@@ -67,7 +67,7 @@ pub(crate) fn error_of_node(network: &Network, node: usize, ranges: &[Range], er
                     Arithmetic::Divide => (1.0 / k.abs()).next_up(),
                 };
                 sum.add_product(factor, error[element]);
-                sum.add_error(slack(2) * size(element) * factor + 2.0 * f64::MIN_POSITIVE);
+                sum.add_error(slack(2) * (size(element) * factor) + 2.0 * f64::MIN_POSITIVE);
                 sum.bound().limit
             };
             constants.into_iter().enumerate().map(of).collect()

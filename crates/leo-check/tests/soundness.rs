@@ -156,3 +156,75 @@ fn bounds_that_are_exactly_zero_are_found_to_be() -> Anything {
     assert_eq!(checker.range(layer).upper, [0.0, 0.0]);
     Ok(())
 }
+
+/// The proved range of the last layer's only unit, in a network of these dense maps with ReLUs between them.
+fn proved(maps: &[Dense], lo: f64, hi: f64) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let mut builder = Network::builder(Shape::new([1])?);
+    let mut value = ValueId::INPUT;
+    for (index, map) in maps.iter().enumerate() {
+        value = builder.add(format!("fc{index}"), map.clone(), &[value])?;
+        value = builder.add(format!("relu{index}"), Relu, &[value])?;
+    }
+    let network = builder.finish(vec![value])?;
+    let mut checker = Checker::new(&network, &Domain::uniform(1, lo, hi)?)?;
+    let mut last = 0;
+    while let Some(layer) = checker.next_layer() {
+        let width = checker.range(layer).lower.len();
+        checker.prove_linear(&all_bounds(width), &Slopes::Default);
+        last = layer;
+    }
+    Ok((checker.range(last).lower[0], checker.range(last).upper[0]))
+}
+
+#[test]
+fn numbers_that_cancel_exactly_are_zero_however_large() -> Anything {
+    // x - 2^950 is 0 at the lower end.
+    let (large, larger) = (2.0_f64.powi(950), 2.0_f64.powi(951));
+    let (lower, upper) = proved(&[layer_of(&[&[1.0]], &[-large])?], large, larger)?;
+    assert!(lower <= 0.0 && upper >= large, "[{lower}, {upper}]");
+    Ok(())
+}
+
+#[test]
+fn coefficients_that_overflow_prove_nothing() -> Anything {
+    // 1e308 x (2 - 2 + 1) - 1e290 is 1e298 at x = 1e-10, but 2e308 is no double.
+    let first = layer_of(&[&[1e308], &[1e308], &[1e308]], &[0.0; 3])?;
+    let second = layer_of(&[&[2.0, -2.0, 1.0]], &[-1e290])?;
+    let (lower, upper) = proved(&[first, second], 0.0, 1e-10)?;
+    assert!(lower <= -1e290 && upper >= 1e298, "[{lower}, {upper}]");
+    Ok(())
+}
+
+#[test]
+fn products_that_underflow_are_not_zero() -> Anything {
+    let mut builder = Network::builder(Shape::new([1])?);
+    let mut value = ValueId::INPUT;
+    for index in 0..3 {
+        let tiny = Elementwise::new(Arithmetic::Multiply, Broadcast::new(Shape::new([1])?, vec![1e-200])?)?;
+        value = builder.add(format!("tiny{index}"), tiny, &[value])?;
+    }
+    let h = builder.add("relu", Relu, &[value])?;
+    let network = builder.finish(vec![h])?;
+    let mut checker = Checker::new(&network, &Domain::uniform(1, 0.0, 1.0)?)?;
+    let layer = checker.next_layer().ok_or("a layer")?;
+    checker.prove_linear(&all_bounds(1), &Slopes::Default);
+    // 1e-600 at x = 1.
+    assert!(checker.range(layer).upper[0] > 0.0);
+
+    // 0.1 0.3 x minus its multiple by the rounded product, on inputs so small that errors vanish: above 0 at the upper end.
+    let mut builder = Network::builder(Shape::new([1])?);
+    let scaled = |by: f64| -> Result<Elementwise, NetworkError> {
+        Elementwise::new(Arithmetic::Multiply, Broadcast::new(Shape::new([1])?, vec![by])?)
+    };
+    let part = builder.add("a", scaled(0.1)?, &[ValueId::INPUT])?;
+    let part = builder.add("b", scaled(0.3)?, &[part])?;
+    let other = builder.add("c", scaled(-(0.1 * 0.3))?, &[ValueId::INPUT])?;
+    let sum = builder.add("sum", Sum, &[part, other])?;
+    let h = builder.add("relu", Relu, &[sum])?;
+    let network = builder.finish(vec![h])?;
+    let mut checker = Checker::new(&network, &Domain::uniform(1, 0.0, 1e-310)?)?;
+    let layer = checker.next_layer().ok_or("a layer")?;
+    checker.prove_linear(&all_bounds(1), &Slopes::Default);
+    assert!(checker.range(layer).upper[0] > 0.0);
+    Ok(())
+}

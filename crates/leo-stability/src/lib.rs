@@ -27,7 +27,7 @@ const PIECES: usize = 2000;
 pub struct Options {
     /// What random points are drawn from.
     pub seed: u64,
-    /// Points of the domain to begin with, one after the other.
+    /// Points to begin with, one after the other. Where they leave the domain, the point of it next to them is taken.
     pub samples: Vec<f64>,
 }
 

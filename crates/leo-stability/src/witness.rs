@@ -66,7 +66,9 @@ impl<'n> Witnesses<'n> {
         for block in points.chunks(self.evaluator.block_rows() * inputs) {
             let block: Vec<f64> = block
                 .chunks_exact(inputs)
-                .flat_map(|point| point.iter().zip(bounds()).map(|(&x, (&lo, &hi))| x.clamp(lo, hi)))
+                .flat_map(|point| {
+                    point.iter().zip(bounds()).map(|(&x, (&lo, &hi))| if x.is_nan() { lo } else { x.clamp(lo, hi) })
+                })
                 .collect();
             let values = self.evaluator.forward(&mut self.workspace, &block);
             for (units, &layer) in self.best.iter_mut().zip(&self.layers) {
