@@ -10,7 +10,6 @@
 //! - `c < 0`: for every `c <= d <= 0`, `c h <= d g`: if `g >= 0` because `c <= d`, if `g < 0` because `d g >= 0`. `d = c a` with
 //!   the slope `a` of the unit, anything from 0 to 1. A proof may choose it; a bad choice makes the bound
 //!   worse, never wrong.
-//!
 //! - On a piece of the domain where `g >= 0` is known, any multiple `m g` with `m >= 0` may be added: it only makes the sum larger there. So
 //!   may `-m g` where `g <= 0`. A proof may choose the multipliers; whatever the sum of coefficients is rounded to, it is the sum for
 //!   some other multiplier of the same sign.

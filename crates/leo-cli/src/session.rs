@@ -1,7 +1,6 @@
 //! From arguments to trainings, with a bar on the terminal and an ear for Ctrl-C.
 
 use std::num::NonZeroUsize;
-
 use std::thread::available_parallelism;
 use std::time::Duration;
 

@@ -57,7 +57,8 @@ pub(crate) fn gradients(network: &Network, value: ValueId, values: Values<'_, f6
     flows[ValueId::INPUT.index()].take().unwrap_or_else(|| vec![0.0; rows * network.input().elements()])
 }
 
-fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, flow: Vec<f64>) {
+/// Adds what flows back to a value to what flowed back to it already.
+pub(crate) fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, flow: Vec<f64>) {
     match &mut flows[value.index()] {
         Some(present) => present.iter_mut().zip(&flow).for_each(|(present, flow)| *present += flow),
         empty => *empty = Some(flow),
