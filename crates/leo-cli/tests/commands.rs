@@ -75,7 +75,7 @@ fn analyze_says_what_every_unit_is() -> Anything {
     Ok(())
 }
 
-/// On the paper's networks nearly everything is decided without a search, and nothing that was proved is seen to fail.
+/// Every unit of the networks that ship is decided, and nothing that was proved is seen to fail.
 #[test]
 fn analyze_decides_the_models_that_ship() -> Anything {
     for entry in std::fs::read_dir(models().join("mnist"))? {
@@ -83,9 +83,7 @@ fn analyze_decides_the_models_that_ship() -> Anything {
         let name = path.to_string_lossy().into_owned();
         let output = leo(Path::new("."), &["analyze", &name, "--domain", "0,1", "--json"]);
         let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        let undecided = json["totals"]["undecided"].as_u64().ok_or("a number")?;
-        assert_eq!(output.status.code(), Some(i32::from(undecided > 0)));
-        assert!(undecided <= if name.contains("100-100-100") { 40 } else { 3 }, "{name}: {undecided}");
+        assert_eq!((output.status.code(), &json["totals"]["undecided"]), (Some(0), &0.into()), "{name}");
 
         let model = Model::load(&path)?;
         let network = model.network();

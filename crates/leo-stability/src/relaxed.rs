@@ -7,6 +7,8 @@ use leo_check::{Range, Side};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product, add_product_transposed};
 
+use crate::gradient::give;
+
 /// The lines that stand for a layer's units, for each bound.
 pub(crate) struct Lines {
     pub(crate) layer: usize,
@@ -208,14 +210,17 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Moves the multipliers of a single bound against its derivative, by `step` for the one that matters most.
+    /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were linear.
     pub(crate) fn descend_multipliers(&mut self, step: f64) {
         let derivative = |&(layer, unit, on): &(usize, usize, bool)| {
             let lines = self.lines.iter().find(|lines| lines.layer == layer);
             let value = lines.and_then(|lines| lines.values.get(unit)).copied().unwrap_or(0.0);
             if on { value } else { -value }
         };
-        let derivatives: Vec<f64> = self.cuts.iter().map(derivative).collect();
+        // A multiplier of 0 cannot be lowered.
+        let free = |(cut, &multiplier): (_, &f64)| Some(derivative(cut)).filter(|&d| multiplier > 0.0 || d < 0.0);
+        let derivatives: Vec<f64> =
+            self.cuts.iter().zip(&self.multipliers).map(|pair| free(pair).unwrap_or(0.0)).collect();
         let norm = derivatives.iter().map(|d| d * d).sum::<f64>();
         if norm > 0.0 {
             for (multiplier, derivative) in self.multipliers.iter_mut().zip(derivatives) {
@@ -248,12 +253,5 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-    }
-}
-
-fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, flow: Vec<f64>) {
-    match &mut flows[value.index()] {
-        Some(present) => present.iter_mut().zip(&flow).for_each(|(present, flow)| *present += flow),
-        empty => *empty = Some(flow),
     }
 }

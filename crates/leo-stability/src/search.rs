@@ -99,6 +99,8 @@ impl Search<'_> {
         if pass.cuts.is_empty() {
             return Settled::Open;
         }
+        // A little below 0, or the bound would come nearer and nearer to 0 and never pass it.
+        let aim = -0.25 * bound - 1e-9;
         let mut total = vec![0.0; pass.corners.len()];
         for step in 1..=steps {
             total.iter_mut().zip(&pass.corners).for_each(|(total, corner)| *total += corner);
@@ -109,8 +111,7 @@ impl Search<'_> {
                 }
             }
             pass.forward();
-            // As far as would bring the bound just below 0 if it were linear, and less as time goes by.
-            pass.descend_multipliers((1.1 * bound + 1e-9) / (1.0 + step as f64 / 20.0));
+            pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
             bound = pass.backward(&[self.target])[0];
             if bound < 0.0 {
                 return Settled::Proved(pass.multipliers.clone());

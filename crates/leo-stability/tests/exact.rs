@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
-use leo_stability::{Options, Status, analyze};
+use leo_stability::{By, Options, Status, analyze};
 use num_rational::BigRational as Ratio;
 use num_traits::{Signed, ToPrimitive, Zero};
 use proptest::prelude::*;
@@ -146,5 +146,22 @@ fn a_unit_just_above_zero_is_not_taken_for_stable() -> Result<(), Box<dyn std::e
         [Status::Unstable, Status::Inactive]
     );
     assert!((layers[0].units[0].upper - 2.7e-6).abs() < 1e-9);
+    Ok(())
+}
+
+/// `relu(x) - relu(x - 1/2)` is at most 1/2, but no line above it and below the other is less than 3/4 on [-1, 1].
+#[test]
+fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::error::Error>> {
+    let mut builder = Network::builder(Shape::new([1])?);
+    let first = Dense::new(Matrix::new(2, 1, vec![1.0, 1.0])?, Some(vec![0.0, -0.5]))?;
+    let g = builder.add("fc1", first, &[ValueId::INPUT])?;
+    let h = builder.add("relu1", Relu, &[g])?;
+    let second = Dense::new(Matrix::new(1, 2, vec![1.0, -1.0])?, Some(vec![-0.6]))?;
+    let g = builder.add("fc2", second, &[h])?;
+    let h = builder.add("relu2", Relu, &[g])?;
+    let network = builder.finish(vec![h])?;
+    let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?;
+    let unit = layers[1].units[0];
+    assert_eq!((unit.status, unit.by), (Status::Inactive, Some(By::Split)), "{unit:?}");
     Ok(())
 }
