@@ -120,6 +120,14 @@ pub enum ReproduceError {
     /// A network could not be read, or a table could not be written.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A network has no weights that are numbers.
+    #[error("{}: the training diverged in epoch {epoch}; the tables are without it", .path.display())]
+    Diverged {
+        /// The file that would have been written.
+        path: PathBuf,
+        /// When.
+        epoch: u32,
+    },
     /// A network's inputs are not what they should be.
     #[error(transparent)]
     Domain(#[from] DomainError),
@@ -139,15 +147,22 @@ impl Experiment {
     /// Trains what is not trained yet, and writes the tables of what is. The session should go on from what is there.
     ///
     /// # Errors
-    /// If a file cannot be written, or the folder holds networks of another experiment.
+    /// If a file cannot be written, the folder holds networks of another experiment, or a training diverges.
     pub fn run(&self, folder: &Path, session: &Session<'_>) -> Result<Tables, ReproduceError> {
         let networks = folder.join(NETWORKS);
         create_dir_all(&networks).map_err(|error| ReproduceError::Folder { folder: networks, error })?;
         let jobs = self.jobs(folder);
         let ends = session.train(&jobs)?;
-        let mut done = Vec::new();
+        let (mut done, mut diverged) = (Vec::new(), None);
         for (Job { recipe, path }, end) in jobs.iter().zip(ends) {
-            let End::Done(outcome) = end else { continue };
+            let outcome = match end {
+                End::Done(outcome) => outcome,
+                End::Stopped => continue,
+                End::Diverged(epoch) => {
+                    diverged = Some(ReproduceError::Diverged { path: path.clone(), epoch });
+                    continue;
+                }
+            };
             let setting = Setting { width: recipe.hidden[0], l1: recipe.l1 };
             let (seed, file, stability) = (recipe.seed, recipe.file_name(), Stability::of(path)?);
             done.push(Network { setting, seed, file, outcome, stability });
@@ -162,7 +177,7 @@ impl Experiment {
         ] {
             write_atomically(&folder.join(name), content.as_bytes())?;
         }
-        Ok(tables)
+        diverged.map_or(Ok(tables), Err)
     }
 }
 
