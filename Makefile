@@ -8,15 +8,19 @@ REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 .PHONY: demo test bench fmt setup mnist
 
 demo: setup
-	@echo "Building Leo (two to three minutes the first time) ..."
+	@echo "Building Leo (about five minutes the first time, most of them for the solver HiGHS) ..."
 	@$(CARGO) build --release --quiet --bin leo
 	@./tools/demo "$${CARGO_TARGET_DIR:-target}/release/leo"
 
 test: setup $(VENV)/installed
+	@echo "The first time, the solver HiGHS is compiled, which takes minutes."
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	LEO_PYTHON="$(abspath $(VENV))/bin/python" $(CARGO) test --workspace
+	@echo "Without HiGHS, from Rust alone:"
+	$(CARGO) clippy --package leo-stability --all-targets --quiet -- -D warnings
+	$(CARGO) test --package leo-stability --quiet
 
 bench: setup
 	$(CARGO) bench --workspace

@@ -33,25 +33,25 @@ pub(crate) struct Target {
     pub(crate) side: Side,
 }
 
-/// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative.
-///
-/// `ranges` holds a proved range for every value before the layer.
-///
-/// `cuts` say on which piece of the domain the bounds are to hold.
-pub(crate) fn bounds(
-    network: &Network,
-    layer: usize,
-    ranges: &[Range],
-    targets: &[Target],
-    slopes: &Slopes,
-    cuts: &[Cut],
-) -> Vec<Bound> {
-    let start = pre_activation(network, layer);
+/// What bounds of a layer's pre-activations are proved from.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) layer: usize,
+    /// A proved range for every value before the layer.
+    pub(crate) ranges: &'a [Range],
+    pub(crate) slopes: &'a Slopes,
+    /// On which piece of the domain the bounds are to hold.
+    pub(crate) cuts: &'a [Cut],
+}
+
+/// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative. Chosen slopes have a row
+/// for each target, and the first of these is the one after `skipped` others.
+pub(crate) fn bounds(setting: Setting<'_>, targets: &[Target], skipped: usize) -> Vec<Bound> {
+    let start = pre_activation(setting.network, setting.layer);
     let mut pass = Pass {
-        network,
-        ranges,
-        slopes,
-        cuts,
+        setting,
+        skipped,
         rows: targets.len(),
         coefficients: vec![None; start.index() + 1],
         constants: vec![Upper::default(); targets.len()],
@@ -68,10 +68,8 @@ pub(crate) fn bounds(
 /// A batch of linear functions on its way to the input, one a row: each is at most the sum over all values of its coefficients times
 /// the value, plus its constant. Lower bounds are upper bounds of the negative.
 struct Pass<'a> {
-    network: &'a Network,
-    ranges: &'a [Range],
-    slopes: &'a Slopes,
-    cuts: &'a [Cut],
+    setting: Setting<'a>,
+    skipped: usize,
     rows: usize,
     coefficients: Vec<Option<Vec<f64>>>,
     constants: Vec<Upper>,
@@ -79,7 +77,7 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     fn begin(&mut self, start: ValueId, targets: &[Target]) {
-        let width = self.network.shape(start).elements();
+        let width = self.setting.network.shape(start).elements();
         let mut coefficients = vec![0.0; self.rows * width];
         for (row, target) in coefficients.chunks_exact_mut(width).zip(targets) {
             row[target.element] = if target.side == Side::Upper { 1.0 } else { -1.0 };
@@ -91,7 +89,7 @@ impl Pass<'_> {
     ///
     /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row any more.
     fn give(&mut self, value: ValueId, given: Vec<f64>) {
-        let range = &self.ranges[value.index()];
+        let range = &self.setting.ranges[value.index()];
         let width = range.len();
         for (row, constant) in given.chunks_exact(width).zip(&mut self.constants) {
             if row.iter().any(|c| !c.is_finite()) {
@@ -117,7 +115,7 @@ impl Pass<'_> {
 
     /// Replaces what a node made, with these coefficients on it, by what it was made from.
     fn replace(&mut self, node: usize, coefficients: &[f64]) {
-        let made = &self.network.nodes()[node];
+        let made = &self.setting.network.nodes()[node];
         let operand = made.operands()[0];
         let width = made.shape().elements();
         match made.op() {
@@ -132,7 +130,7 @@ impl Pass<'_> {
                 let mut product = vec![0.0; self.rows * positions * inner];
                 add_product(&mut product, coefficients, weight.values(), self.rows * positions, outer, inner);
                 // How large each output can be if all its terms have the same sign: what errors are relative to.
-                let range = &self.ranges[operand.index()];
+                let range = &self.setting.ranges[operand.index()];
                 let mut weights_times_magnitudes = Vec::with_capacity(width);
                 for position in 0..positions {
                     for output in 0..outer {
@@ -166,7 +164,7 @@ impl Pass<'_> {
             Op::Elementwise(elementwise) => {
                 let constants = elementwise.constant().expand(made.shape());
                 let mut scaled = coefficients.to_vec();
-                let range = &self.ranges[operand.index()];
+                let range = &self.setting.ranges[operand.index()];
                 for (row, constant) in scaled.chunks_exact_mut(width).zip(&mut self.constants) {
                     for (element, (c, &k)) in row.iter_mut().zip(&constants).enumerate() {
                         let given = *c;
@@ -187,7 +185,7 @@ impl Pass<'_> {
             }
             Op::Reshape(_) => self.give(operand, coefficients.to_vec()),
             Op::Transpose(transpose) => {
-                let sources = transpose.sources(self.network.shape(operand).extents());
+                let sources = transpose.sources(self.setting.network.shape(operand).extents());
                 let mut moved = vec![0.0; coefficients.len()];
                 for (row, target) in coefficients.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
                     for (&c, &source) in row.iter().zip(&sources) {
@@ -205,11 +203,11 @@ impl Pass<'_> {
 
     /// The coefficients on pre-activations that stand for those on a layer's outputs.
     fn relax(&mut self, layer: usize, coefficients: &[f64]) -> Vec<f64> {
-        let range = &self.ranges[pre_activation(self.network, layer).index()];
+        let range = &self.setting.ranges[pre_activation(self.setting.network, layer).index()];
         let width = range.len();
         let mut relaxed = coefficients.to_vec();
         for (index, (row, constant)) in relaxed.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
-            let slopes = self.slopes.of(layer, index);
+            let slopes = self.setting.slopes.of(layer, self.skipped + index);
             for (unit, c) in row.iter_mut().enumerate() {
                 let (l, u) = (range.lower[unit], range.upper[unit]);
                 if l >= 0.0 || *c == 0.0 || c.is_nan() {
@@ -230,7 +228,7 @@ impl Pass<'_> {
                     *c = if slope.is_nan() { 0.0 } else { (*c * slope).clamp(*c, 0.0) };
                 }
             }
-            for cut in self.cuts.iter().filter(|cut| cut.layer == layer) {
+            for cut in self.setting.cuts.iter().filter(|cut| cut.layer == layer) {
                 row[cut.unit] += cut.addend();
             }
         }
@@ -239,7 +237,7 @@ impl Pass<'_> {
 
     /// The maximum over the domain.
     fn concretise(&self) -> Vec<Bound> {
-        let range = &self.ranges[ValueId::INPUT.index()];
+        let range = &self.setting.ranges[ValueId::INPUT.index()];
         let Some(coefficients) = &self.coefficients[ValueId::INPUT.index()] else {
             return self.constants.iter().map(Upper::bound).collect();
         };

@@ -1,8 +1,9 @@
 //! The checker: which ranges of pre-activations are proved.
 
 use leo_network::{Domain, DomainError, Network};
+use rayon::prelude::*;
 
-use crate::backward::{self, Target};
+use crate::backward::{self, Setting, Target};
 use crate::exact;
 use crate::facts::{Cut, Side, Slopes, Tree};
 use crate::range::{Range, pre_activation};
@@ -18,7 +19,13 @@ pub struct Checker<'n> {
     /// For the same values, how far what [`leo_network::Evaluator`] computes in double precision can be from the exact number.
     errors: Vec<Vec<f64>>,
     layer: Option<usize>,
+    /// How many bounds go through one matrix product.
+    block: usize,
 }
+
+/// How many bounds go through one matrix product at most, and how many numbers at most.
+const BLOCK_ROWS: usize = 128;
+const BLOCK_NUMBERS: usize = 1 << 22;
 
 impl<'n> Checker<'n> {
     /// Begins with the domain.
@@ -28,7 +35,9 @@ impl<'n> Checker<'n> {
     pub fn new(network: &'n Network, domain: &Domain) -> Result<Self, DomainError> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let (ranges, errors) = (vec![Range::of_domain(&domain)], vec![witness::error_of_input(network)]);
-        Ok(Self { network, ranges, errors, layer: None })
+        let widest = network.nodes().iter().map(|node| node.shape().elements()).fold(domain.len(), usize::max);
+        let block = (BLOCK_NUMBERS / widest.max(1)).clamp(1, BLOCK_ROWS);
+        Ok(Self { network, ranges, errors, layer: None, block })
     }
 
     /// Goes on to the next layer of ReLUs, whose node it returns, and proves ranges of its pre-activations by intervals,
@@ -73,22 +82,32 @@ impl<'n> Checker<'n> {
     /// If it stands at no layer, or the layer has no such unit.
     pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &Slopes) {
         let layer = self.layer.expect("the checker stands at a layer");
+        let setting = Setting { network: self.network, layer, ranges: &self.ranges, slopes, cuts: &[] };
         let targets: Vec<Target> = bounds.iter().map(|&(element, side)| Target { element, side }).collect();
-        let limits = limits(self.network, layer, &self.ranges, &targets, slopes, &[]);
-        for (target, limit) in targets.into_iter().zip(limits) {
+        // The same blocks however many threads there are, so that the same numbers come out.
+        let blocks: Vec<(usize, &[Target])> =
+            targets.chunks(self.block).enumerate().map(|(index, block)| (index * self.block, block)).collect();
+        let limits: Vec<Vec<f64>> =
+            blocks.into_par_iter().map(|(skipped, block)| limits(setting, block, skipped)).collect();
+        for (target, limit) in targets.into_iter().zip(limits.into_iter().flatten()) {
             self.keep(layer, target, limit);
         }
     }
 
-    /// Proves a bound for a unit of the layer it stands at by a case distinction, and keeps it if it is better than what is known.
+    /// Proves bounds for units of the layer it stands at by case distinctions, and keeps those that are better than what is known.
     ///
     /// # Panics
-    /// If it stands at no layer, or the layer has no such unit, or the tree names a unit that is not in an earlier layer.
-    pub fn prove_split(&mut self, unit: usize, side: Side, tree: &Tree) {
+    /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
+    pub fn prove_splits(&mut self, bounds: &[(usize, Side, Tree)]) {
         let layer = self.layer.expect("the checker stands at a layer");
-        let target = Target { element: unit, side };
-        let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new());
-        self.keep(layer, target, limit);
+        let limit = |(element, side, tree): &(usize, Side, Tree)| {
+            let target = Target { element: *element, side: *side };
+            (target, self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new()))
+        };
+        let limits: Vec<(Target, f64)> = bounds.par_iter().map(limit).collect();
+        for (target, limit) in limits {
+            self.keep(layer, target, limit);
+        }
     }
 
     /// What a tree proves on the piece of the domain that `cuts` leave, where `ranges` hold.
@@ -101,11 +120,11 @@ impl<'n> Checker<'n> {
         cuts: &mut Vec<Cut>,
     ) -> f64 {
         let (cut, unit, off, on) = match tree {
-            Tree::Leaf(multipliers) => {
+            Tree::Leaf { multipliers, slopes } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
-                return limits(self.network, layer, ranges, &[target], &Slopes::Default, cuts)[0];
+                return limits(Setting { network: self.network, layer, ranges, slopes, cuts }, &[target], 0)[0];
             }
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
         };
@@ -134,20 +153,12 @@ impl<'n> Checker<'n> {
     }
 }
 
-/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
-fn limits(
-    network: &Network,
-    layer: usize,
-    ranges: &[Range],
-    targets: &[Target],
-    slopes: &Slopes,
-    cuts: &[Cut],
-) -> Vec<f64> {
-    let proved = backward::bounds(network, layer, ranges, targets, slopes, cuts);
+/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative. Chosen slopes
+/// have rows for `skipped` other targets before.
+fn limits(setting: Setting<'_>, targets: &[Target], skipped: usize) -> Vec<f64> {
     let settled = |(row, (&target, bound)): (usize, (&Target, Bound))| {
-        let exact =
-            bound.is_doubtful().then(|| exact::bound(network, layer, ranges, target, slopes, row, cuts)).flatten();
+        let exact = bound.is_doubtful().then(|| exact::bound(setting, target, skipped + row)).flatten();
         exact.map_or(bound.limit, |exact| exact.min(bound.limit))
     };
-    targets.iter().zip(proved).enumerate().map(settled).collect()
+    targets.iter().zip(backward::bounds(setting, targets, skipped)).enumerate().map(settled).collect()
 }

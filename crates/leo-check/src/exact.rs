@@ -3,13 +3,13 @@
 //! Every double is a whole number times a power of two, and so are sums and products of such numbers. The substitution is the same
 //! as in [`crate::backward`]; here nothing is rounded until the end, and then upward.
 
+use leo_network::ValueId;
 use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId};
 use num_bigint::{BigInt, Sign};
 
-use crate::backward::Target;
-use crate::facts::{Cut, Side, Slopes};
-use crate::range::{Range, pre_activation};
+use crate::backward::{Setting, Target};
+use crate::facts::Side;
+use crate::range::pre_activation;
 
 /// `mantissa * 2^exponent`.
 #[derive(Clone, Debug, Default)]
@@ -104,15 +104,10 @@ impl Dyadic {
 
 /// An upper bound of the target, or of its negative if it is a lower bound that is asked for: what [`crate::backward`] computes, exactly.
 /// `None` where numbers are not doubles: after a division, or for infinite ranges.
-pub(crate) fn bound(
-    network: &Network,
-    layer: usize,
-    ranges: &[Range],
-    target: Target,
-    slopes: &Slopes,
-    row: usize,
-    cuts: &[Cut],
-) -> Option<f64> {
+///
+/// Chosen slopes are those of `row`.
+pub(crate) fn bound(setting: Setting<'_>, target: Target, row: usize) -> Option<f64> {
+    let Setting { network, layer, ranges, slopes, cuts } = setting;
     let start = pre_activation(network, layer);
     let mut coefficients: Vec<Option<Vec<Dyadic>>> = vec![None; start.index() + 1];
     let mut constant = Dyadic::default();

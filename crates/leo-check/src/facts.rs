@@ -40,11 +40,14 @@ impl Slopes {
 /// A case distinction: the domain is cut where an earlier unit turns on, again and again, and a bound is proved for every piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
-    /// A linear bound with the default slopes, on what is left of the domain here.
-    ///
-    /// For each cut on the way here, from the first to the last, a multiplier: how much of the pre-activation that has a known sign here is added
-    /// to what is to be bounded. Missing ones are 0.
-    Leaf(Vec<f64>),
+    /// A linear bound, on what is left of the domain here.
+    Leaf {
+        /// For each cut on the way here, from the first to the last: how much of the pre-activation that has a known sign here is added
+        /// to what is to be bounded. Missing ones are 0.
+        multipliers: Vec<f64>,
+        /// The slopes of this one bound.
+        slopes: Slopes,
+    },
     /// Where the pre-activation of a unit is at most 0, and where it is at least 0: together, everywhere.
     Split {
         /// The layer's node.

@@ -66,12 +66,21 @@ fn all_bounds(width: usize) -> Vec<(usize, Side)> {
     (0..width).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect()
 }
 
+/// Anything at all, sensible or not: it may only loosen bounds.
+fn random_slopes(random: &mut Rng, layers: &[(usize, usize)], bounds: usize) -> Slopes {
+    let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
+    let mut rows = |units: usize| (0..bounds).map(|_| (0..units).map(|_| slope()).collect()).collect();
+    Slopes::Chosen(layers.iter().map(|&(layer, units)| LayerSlopes { layer, rows: rows(units) }).collect())
+}
+
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
 fn random_tree(random: &mut Rng, layers: &[(usize, usize)], depth: usize) -> Tree {
     if depth == 4 || layers.is_empty() || random.u8(0..4) == 0 {
         let mut multiplier =
             || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
-        return Tree::Leaf((0..depth).map(|_| multiplier()).collect());
+        let multipliers = (0..depth).map(|_| multiplier()).collect();
+        let slopes = if random.bool() { Slopes::Default } else { random_slopes(random, layers, 1) };
+        return Tree::Leaf { multipliers, slopes };
     }
     let (layer, units) = layers[random.usize(0..layers.len())];
     let unit = random.usize(0..units);
@@ -92,21 +101,11 @@ proptest! {
         while let Some(layer) = checker.next_layer() {
             let units = checker.range(layer).lower.len();
             let bounds = all_bounds(units);
-            let slopes = if chosen {
-                // Anything at all, sensible or not: it may only loosen bounds.
-                let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
-                Slopes::Chosen(passed.iter().map(|&(layer, units)| {
-                    let rows = bounds.iter().map(|_| (0..units).map(|_| slope()).collect()).collect();
-                    LayerSlopes { layer, rows }
-                }).collect())
-            } else {
-                Slopes::Default
-            };
+            let slopes = if chosen { random_slopes(&mut random, &passed, bounds.len()) } else { Slopes::Default };
             checker.prove_linear(&bounds, &slopes);
             if chosen {
-                for &(unit, side) in &bounds {
-                    checker.prove_split(unit, side, &random_tree(&mut random, &passed, 0));
-                }
+                let tree = |&(unit, side)| (unit, side, random_tree(&mut random, &passed, 0));
+                checker.prove_splits(&bounds.iter().map(tree).collect::<Vec<_>>());
             }
             passed.push((layer, units));
         }

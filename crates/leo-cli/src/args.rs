@@ -2,8 +2,9 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use leo_train::Recipe;
 
 use crate::seeds::Seeds;
@@ -77,6 +78,36 @@ pub struct Analyze {
     #[arg(long)]
     pub json: bool,
 
+    /// With --json, show inputs for both signs of every unstable unit
+    #[arg(long, requires = "json")]
+    pub witnesses: bool,
+
+    /// Which ways of deciding a unit to use
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub engine: EngineName,
+
+    /// Believe what the mixed-integer solver says even where no proof or input confirms it. It works to tolerances, and can be
+    /// wrong
+    #[arg(long)]
+    pub trust_solver: bool,
+
+    /// Stop after so many seconds; what is not decided by then is undecided
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub time_limit: Option<Duration>,
+
+    /// Stop when the process takes so many MiB of memory
+    #[arg(long, value_name = "MIB")]
+    pub memory_limit: Option<u64>,
+
+    /// How many pieces a case distinction for one unit may have, and how many nodes a mixed-integer program's search tree
+    /// [default: 2000; with --engine milp, no limit]
+    #[arg(long, value_name = "NUMBER")]
+    pub node_limit: Option<usize>,
+
+    /// How many threads to use; answers do not depend on it [default: as many as there are cores]
+    #[arg(long, value_name = "NUMBER")]
+    pub threads: Option<NonZeroUsize>,
+
     /// What random inputs are drawn from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u64,
@@ -85,12 +116,32 @@ pub struct Analyze {
     pub domain: DomainArguments,
 }
 
+/// Ways of deciding a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// The cheapest first: intervals, inputs, linear bounds, better slopes, linear programs, case distinctions, mixed-integer programs
+    Auto,
+    /// The same without linear and mixed-integer programs
+    Bounds,
+    /// As in the paper: a mixed-integer program for every unit and sign
+    Milp,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
 const ANALYZE_HELP: &str = "\
-Exit code 1 says that some units are undecided.
+With --domain, samples of --data are inputs to begin with, not the domain.
+
+Exit code 1 says that some units are undecided; 130, that Ctrl-C stopped it. What is decided by then is reported.
 
 Examples:
   leo analyze model.onnx --domain 0,1
-  leo analyze model.onnx --data train-images-idx3-ubyte.gz --divide 255 --json";
+  leo analyze model.onnx --domain 0,1 --data train-images-idx3-ubyte.gz --divide 255
+  leo analyze model.onnx --domain 0,1 --json --witnesses
+  leo analyze model.onnx --domain 0,1 --engine milp --trust-solver --time-limit 600";
 
 /// Run a network on samples
 ///
@@ -280,11 +331,11 @@ pub struct DomainArguments {
     pub domain: Option<String>,
 
     /// The range of the samples in this file (.npy or IDX), input by input
-    #[arg(long, value_name = "FILE", conflicts_with = "domain")]
+    #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
 
     /// Divide the samples of --data by this first, such as 255 for images of bytes
-    #[arg(long, value_name = "NUMBER", requires = "data", conflicts_with = "domain", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", requires = "data", allow_negative_numbers = true)]
     pub divide: Option<f64>,
 
     /// Widen the domain by this much on every side

@@ -20,14 +20,14 @@ impl std::error::Error for Interrupted {}
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C sets the flag that this returns.
-pub fn watch() -> Result<&'static AtomicBool> {
-    ctrlc::set_handler(|| {
+/// From now on Ctrl-C sets the flag that this returns, and says this on the terminal.
+pub fn watch(message: &'static str) -> Result<&'static AtomicBool> {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::Relaxed) {
             exit(i32::from(crate::INTERRUPTED));
         }
         if stderr().is_terminal() {
-            eprintln!("\nstopping at the end of the epoch; Ctrl-C again stops at once");
+            eprintln!("\n{message}");
         }
     })
     .context("cannot listen for Ctrl-C")?;

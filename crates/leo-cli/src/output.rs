@@ -42,11 +42,16 @@ pub fn listed<T: Display>(things: impl IntoIterator<Item = T>) -> String {
 
 /// The error of a command that could not decide everything.
 #[derive(Debug)]
-pub struct Undecided(pub usize);
+pub struct Undecided {
+    pub units: usize,
+    /// What stopped it.
+    pub stopped: Option<&'static str>,
+}
 
 impl Display for Undecided {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} undecided", counted(self.0, "unit"))
+        write!(formatter, "{} undecided", counted(self.units, "unit"))?;
+        self.stopped.map_or(Ok(()), |stopped| write!(formatter, ", stopped by the {stopped}"))
     }
 }
 

@@ -1,9 +1,11 @@
-//! A bar on the terminal while networks are trained, and nothing in a pipe.
+//! A bar on the terminal while networks are trained or analysed, and nothing in a pipe.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use leo_stability::By;
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
 /// How far all trainings are together, and how the last of them to say something goes.
@@ -58,5 +60,55 @@ impl Progress for TrainingBar {
 
     fn done(&self, _job: &Job, _outcome: &Outcome) {
         self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How far the step that an analysis is at has come. Most are through before anybody could read it, so it waits a moment.
+pub struct AnalysisBar {
+    bar: ProgressBar,
+}
+
+impl AnalysisBar {
+    const PATIENCE: Duration = Duration::from_millis(500);
+
+    pub fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let shown = bar.clone();
+        thread::spawn(move || {
+            thread::sleep(Self::PATIENCE);
+            if !shown.is_finished() {
+                shown.set_draw_target(ProgressDrawTarget::stderr());
+                shown.enable_steady_tick(Duration::from_millis(200));
+            }
+        });
+        Self { bar }
+    }
+
+    /// Takes the bar from the terminal.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl leo_stability::Progress for AnalysisBar {
+    fn begins(&self, layer: usize, layers: usize, step: By, units: usize) {
+        let step = match step {
+            By::Interval => "intervals",
+            By::Linear => "linear bounds",
+            By::Slopes => "better slopes",
+            By::Lp => "linear programs",
+            By::Split => "case distinctions",
+            By::Milp => "mixed-integer programs",
+            By::Witness => "looking for inputs",
+        };
+        self.bar.set_message(format!("layer {layer} of {layers}, {step}:"));
+        self.bar.set_length(units as u64);
+        self.bar.set_position(0);
+    }
+
+    fn one_done(&self) {
+        self.bar.inc(1);
     }
 }

@@ -3,32 +3,71 @@
 //! Cheapest first, and stop at the sign: a unit's optimum is never needed. Inputs with both signs settle a unit as unstable; bounds
 //! proved by `leo-check` settle it as stable. What neither settles is undecided, and kept.
 
-mod gradient;
-mod relaxed;
+mod analysis;
+mod bounds;
+mod budget;
+// Without a solver, what only it needs is not used.
+#[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
-mod slopes;
 mod verdict;
+mod walk;
 mod witness;
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use leo_check::{Checker, Side, Slopes};
-use leo_network::{Domain, DomainError, Network};
+use leo_network::{Array, Domain, DomainError, Network};
 
+pub use budget::Stopped;
 pub use verdict::{By, Status, Unit};
 
-use search::Search;
+/// Whether this build can solve linear and mixed-integer programs.
+pub const HAS_SOLVER: bool = cfg!(feature = "highs");
 
-/// Into how many pieces the domain may be cut for one bound.
-const PIECES: usize = 2000;
+/// Which ways of deciding a unit are open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// All of them, the cheapest first.
+    #[default]
+    Auto,
+    /// All that need no solver.
+    Bounds,
+    /// Only mixed-integer programs, one a unit and sign from the first layer to the last, as in the paper. Their answers still count only once
+    /// a proof or an input confirms them.
+    Milp,
+}
 
 /// How to go about it.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Which ways are open.
+    pub engine: Engine,
+    /// Whether what a mixed-integer program says counts even if it cannot be confirmed. It works to tolerances, and may be wrong.
+    pub trust_solver: bool,
     /// What random points are drawn from.
     pub seed: u64,
-    /// Points to begin with, one after the other. Where they leave the domain, the point of it next to them is taken.
-    pub samples: Vec<f64>,
+    /// Points to begin with. Where they leave the domain, the point of it next to them is taken.
+    pub samples: Option<&'a Array>,
+    /// Whether to report inputs for both signs of every unstable unit.
+    pub witnesses: bool,
+    /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
+    pub nodes: Option<usize>,
+    /// When to stop.
+    pub time_limit: Option<Duration>,
+    /// How many bytes of memory the whole process may have in use before the analysis stops.
+    pub memory_limit: Option<u64>,
+    /// Set to stop.
+    pub stop: Option<&'a AtomicBool>,
+    /// Who is told how it goes.
+    pub progress: Option<&'a dyn Progress>,
+}
+
+/// Is told how an analysis goes.
+pub trait Progress: Sync {
+    /// A step begins, for so many units of a layer, or bounds of them. Layers are counted from 1.
+    fn begins(&self, layer: usize, layers: usize, step: By, units: usize);
+    /// It is through with one of them.
+    fn one_done(&self);
 }
 
 /// A layer of units.
@@ -42,88 +81,21 @@ pub struct Layer {
     pub time: Duration,
 }
 
+/// What was found out.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// All layers of ReLUs, from the first to the last.
+    pub layers: Vec<Layer>,
+    /// Why it stopped before it was through, if it did. What was not decided by then is undecided.
+    pub stopped: Option<Stopped>,
+}
+
 /// Decides every unit it can.
 ///
+/// The same options give the same answers, whatever the number of threads, unless it is stopped on the way.
+///
 /// # Errors
-/// If the domain does not have as many inputs as the network.
-pub fn analyze(network: &Network, domain: &Domain, options: &Options) -> Result<Vec<Layer>, DomainError> {
-    let mut start = Instant::now();
-    let mut checker = Checker::new(network, domain)?;
-    let mut witnesses = witness::Witnesses::new(network, domain, &options.samples, options.seed);
-    let last = network.relu_layers().last();
-    let mut layers = Vec::new();
-    while let Some(node) = checker.next_layer() {
-        let width = checker.range(node).lower.len();
-        let mut decided: Vec<Option<(Status, By)>> = vec![None; width];
-        settle(&checker, node, &mut decided, By::Interval);
-        find_unstable(&checker, &witnesses, layers.len(), &mut decided);
-        // Ranges of unstable units matter to the layers after, and in the last one to nobody.
-        let wanted = |unit: &usize| node != last.unwrap_or(node) || decided[*unit].is_none();
-        let bounds: Vec<(usize, Side)> =
-            (0..width).filter(wanted).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect();
-        checker.prove_linear(&bounds, &Slopes::Default);
-        settle(&checker, node, &mut decided, By::Linear);
-        let open: Vec<usize> = (0..width).filter(|&unit| decided[unit].is_none()).collect();
-        witnesses.climb(&checker, layers.len(), &open);
-        find_unstable(&checker, &witnesses, layers.len(), &mut decided);
-        let open: Vec<(usize, Side)> = (0..width)
-            .filter(|&unit| decided[unit].is_none())
-            .flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)])
-            .filter(|&(unit, side)| witnesses.may_hold(&checker, layers.len(), unit, side))
-            .collect();
-        if !open.is_empty() {
-            checker.prove_linear(&open, &slopes::improved(network, node, checker.ranges(), &open));
-            settle(&checker, node, &mut decided, By::Slopes);
-        }
-        for (unit, side) in open.into_iter().filter(|&(unit, _)| decided[unit].is_none()) {
-            let ranges = checker.ranges().to_vec();
-            let mut refutes = |point: &[f64]| {
-                witnesses.look_at(point);
-                !witnesses.may_hold(&checker, layers.len(), unit, side)
-            };
-            let mut search =
-                Search { network, layer: node, target: (unit, side), budget: PIECES, refutes: &mut refutes };
-            if let search::Outcome::Proved(tree) = search.run(&ranges, &mut Vec::new()) {
-                checker.prove_split(unit, side, &tree);
-            }
-        }
-        settle(&checker, node, &mut decided, By::Split);
-        find_unstable(&checker, &witnesses, layers.len(), &mut decided);
-        let range = checker.range(node);
-        let unit = |(unit, verdict): (usize, &Option<(Status, By)>)| Unit {
-            status: verdict.map_or(Status::Undecided, |(status, _)| status),
-            by: verdict.map(|(_, by)| by),
-            lower: range.lower[unit],
-            upper: range.upper[unit],
-        };
-        let units = decided.iter().enumerate().map(unit).collect();
-        let now = Instant::now();
-        layers.push(Layer { node, units, time: now - start });
-        start = now;
-    }
-    Ok(layers)
-}
-
-/// Decides what the proved ranges decide.
-fn settle(checker: &Checker<'_>, node: usize, decided: &mut [Option<(Status, By)>], by: By) {
-    let range = checker.range(node);
-    for (unit, verdict) in decided.iter_mut().enumerate() {
-        if verdict.is_none() {
-            *verdict = Status::of_range(range.lower[unit], range.upper[unit]).map(|status| (status, by));
-        }
-    }
-}
-
-/// Decides what the witnesses decide.
-fn find_unstable(
-    checker: &Checker<'_>,
-    witnesses: &witness::Witnesses<'_>,
-    layer: usize,
-    decided: &mut [Option<(Status, By)>],
-) {
-    for (unit, verdict) in decided.iter_mut().enumerate() {
-        if verdict.is_none() && witnesses.is_unstable(checker, layer, unit) {
-            *verdict = Some((Status::Unstable, By::Witness));
-        }
-    }
+/// If the domain does not have as many inputs as the network, or the samples have another shape than its input.
+pub fn analyze(network: &Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis, DomainError> {
+    analysis::run(network, domain, options)
 }

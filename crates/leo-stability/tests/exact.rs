@@ -114,7 +114,7 @@ proptest! {
         let (lo, hi) = (i64::from(lo), i64::from(lo) + i64::from(width));
         let (network, truths) = planted(seed, lo, hi).expect("shapes fit");
         let domain = Domain::uniform(1, lo as f64, hi as f64).expect("not reversed");
-        let layers = analyze(&network, &domain, &Options::default()).expect("one input");
+        let layers = analyze(&network, &domain, &Options::default()).expect("one input").layers;
         for (depth, (layer, truths)) in layers.iter().zip(&truths).enumerate() {
             for (unit, (found, truth)) in layer.units.iter().zip(truths).enumerate() {
                 // Bounds are exact for the first layer, and nothing is left open there.
@@ -140,7 +140,7 @@ fn a_unit_just_above_zero_is_not_taken_for_stable() -> Result<(), Box<dyn std::e
     let g = builder.add("fc", dense, &[ValueId::INPUT])?;
     let h = builder.add("relu", Relu, &[g])?;
     let network = builder.finish(vec![h])?;
-    let layers = analyze(&network, &Domain::uniform(784, 0.0, 1.0)?, &Options::default())?;
+    let layers = analyze(&network, &Domain::uniform(784, 0.0, 1.0)?, &Options::default())?.layers;
     assert_eq!(
         layers[0].units.iter().map(|unit| unit.status).collect::<Vec<_>>(),
         [Status::Unstable, Status::Inactive]
@@ -160,8 +160,8 @@ fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::err
     let g = builder.add("fc2", second, &[h])?;
     let h = builder.add("relu2", Relu, &[g])?;
     let network = builder.finish(vec![h])?;
-    let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?;
-    let unit = layers[1].units[0];
+    let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?.layers;
+    let unit = &layers[1].units[0];
     assert_eq!((unit.status, unit.by), (Status::Inactive, Some(By::Split)), "{unit:?}");
     Ok(())
 }

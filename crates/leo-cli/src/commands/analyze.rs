@@ -1,17 +1,21 @@
 //! `leo analyze`
 
+use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
 use leo_network::{Domain, Model};
-use leo_stability::{By, Layer, Options, Status, Unit, analyze};
+use leo_stability::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Stopped, Unit, analyze};
+use rayon::ThreadPoolBuilder;
 use serde::Serialize;
 
-use crate::args::Analyze;
+use crate::args::{Analyze, EngineName};
 use crate::domain::{self, Bounds};
-use crate::output::{Undecided, counted, one_line, table};
+use crate::interrupt::{self, Interrupted};
+use crate::output::{Undecided, counted, listed, one_line, table};
+use crate::progress::AnalysisBar;
 use crate::samples;
 
 /// What was found out. Also the shape of the JSON: fields may join, these stay.
@@ -22,6 +26,8 @@ struct Report {
     domain: Bounds,
     seconds: f64,
     engine: &'static str,
+    /// Why it stopped before it was through, if it did.
+    stopped: Option<&'static str>,
     layers: Vec<LayerReport>,
     totals: Totals,
 }
@@ -42,34 +48,68 @@ struct UnitReport {
     lower: f64,
     upper: f64,
     by: Option<&'static str>,
+    /// Only if this is what the solver says, and nothing confirms it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    trusted: bool,
+    /// Only on request, and for unstable units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    witnesses: Option<WitnessReport>,
+}
+
+/// Inputs where a unit is off, and where it is on.
+#[derive(Serialize)]
+struct WitnessReport {
+    off: Vec<f64>,
+    on: Vec<f64>,
 }
 
 /// How many units there are of each kind, and what decided how many.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct Totals {
     units: usize,
     inactive: usize,
     active: usize,
     unstable: usize,
     undecided: usize,
-    by_interval: usize,
-    by_linear: usize,
-    by_slopes: usize,
-    by_split: usize,
-    by_witness: usize,
+    /// How many of these verdicts are only what the solver says.
+    trusted: usize,
+    by: BTreeMap<&'static str, usize>,
 }
 
 pub fn run(arguments: &Analyze) -> Result<()> {
     let start = Instant::now();
+    let needs_solver = arguments.engine == EngineName::Milp || arguments.trust_solver;
+    ensure!(HAS_SOLVER || !needs_solver, "this Leo was built without HiGHS, the solver that this needs");
+    if let Some(threads) = arguments.threads {
+        let pool = ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
+        pool.with_context(|| format!("--threads {threads}"))?;
+    }
     let model = Model::load(&arguments.model)?;
     let domain = domain::load(&arguments.domain, &model)?;
     let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
-    let samples = match &arguments.domain.data {
-        Some(path) => samples::load(path, arguments.domain.divide, &model)?.to_vec(),
-        None => Vec::new(),
+    let data = arguments.domain.data.as_deref();
+    let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
+    let bar = AnalysisBar::new();
+    let options = Options {
+        engine: match arguments.engine {
+            EngineName::Auto => Engine::Auto,
+            EngineName::Bounds => Engine::Bounds,
+            EngineName::Milp => Engine::Milp,
+        },
+        trust_solver: arguments.trust_solver,
+        seed: arguments.seed,
+        samples: samples.as_ref(),
+        witnesses: arguments.witnesses,
+        nodes: arguments.node_limit,
+        time_limit: arguments.time_limit,
+        memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
+        stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")?),
+        progress: Some(&bar),
     };
-    let layers = analyze(model.network(), &domain, &Options { seed: arguments.seed, samples })?;
-    let mut report = Report::new(arguments.model.display().to_string(), &model, &domain, &layers);
+    let analysis = analyze(model.network(), &domain, &options)
+        .with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
+    bar.finish();
+    let mut report = Report::new(arguments, &model, &domain, &analysis);
     report.seconds = start.elapsed().as_secs_f64();
     let mut out = stdout().lock();
     if arguments.json {
@@ -77,36 +117,51 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     } else {
         report.print(&mut out)?;
     }
-    match report.totals.undecided {
-        0 => Ok(()),
-        undecided => Err(Undecided(undecided).into()),
+    let undecided = report.totals.undecided;
+    match (analysis.stopped, report.stopped) {
+        (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),
+        _ if undecided == 0 => Ok(()),
+        (_, stopped) => Err(Undecided { units: undecided, stopped }.into()),
     }
 }
 
 impl Report {
-    fn new(file: String, model: &Model, domain: &Domain, layers: &[Layer]) -> Self {
+    fn new(arguments: &Analyze, model: &Model, domain: &Domain, analysis: &Analysis) -> Self {
         let layer = |layer: &Layer| LayerReport {
             name: model.network().nodes()[layer.node].name().to_owned(),
             width: layer.units.len(),
             seconds: layer.time.as_secs_f64(),
             units: layer.units.iter().map(UnitReport::new).collect(),
-            totals: Totals::of(&layer.units),
+            totals: Totals::of(layer.units.iter()),
         };
-        let all: Vec<Unit> = layers.iter().flat_map(|layer| layer.units.iter().copied()).collect();
         Self {
             version: 1,
-            model: file,
+            model: arguments.model.display().to_string(),
             domain: Bounds::new(domain),
             seconds: 0.0,
-            engine: "bounds",
-            layers: layers.iter().map(layer).collect(),
-            totals: Totals::of(&all),
+            engine: match arguments.engine {
+                EngineName::Auto => "auto",
+                EngineName::Bounds => "bounds",
+                EngineName::Milp => "milp",
+            },
+            stopped: analysis.stopped.map(|stopped| match stopped {
+                Stopped::Interrupted => "interrupted",
+                Stopped::OutOfTime => "time limit",
+                Stopped::OutOfMemory => "memory limit",
+            }),
+            layers: analysis.layers.iter().map(layer).collect(),
+            totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
         }
     }
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
-        let mut table = table(&[
+        let all = ("all", &self.totals, self.seconds);
+        let rows = || {
+            let layers = self.layers.iter().map(|layer| (layer.name.as_str(), &layer.totals, layer.seconds));
+            layers.chain([all])
+        };
+        let mut kinds = table(&[
             ("layer", Left),
             ("units", Right),
             ("inactive", Right),
@@ -115,24 +170,39 @@ impl Report {
             ("undecided", Right),
             ("ms", Right),
         ]);
-        for layer in &self.layers {
-            let Totals { units, inactive, active, unstable, undecided, .. } = layer.totals;
+        for (name, totals, seconds) in rows() {
+            let Totals { units, inactive, active, unstable, undecided, .. } = *totals;
             let numbers = [units, inactive, active, unstable, undecided].map(|number| number.to_string());
-            let time = format!("{:.1}", 1e3 * layer.seconds);
-            table.add_row([one_line(&layer.name)].into_iter().chain(numbers).chain([time]));
+            kinds.add_row([one_line(name)].into_iter().chain(numbers).chain([format!("{:.1}", 1e3 * seconds)]));
         }
-        if !self.layers.is_empty() {
-            writeln!(out, "{table}")?;
+        writeln!(out, "{kinds}")?;
+        let used: Vec<&str> =
+            By::ALL.into_iter().map(name_of).filter(|name| self.totals.by.contains_key(name)).collect();
+        if !used.is_empty() {
+            let columns: Vec<_> =
+                [("decided by", Left)].into_iter().chain(used.iter().map(|&name| (name, Right))).collect();
+            let mut steps = table(&columns);
+            for (name, totals, _) in rows() {
+                let counts = used.iter().map(|step| totals.by.get(step).unwrap_or(&0).to_string());
+                steps.add_row([one_line(name)].into_iter().chain(counts));
+            }
+            writeln!(out, "\n{steps}\n")?;
         }
-        let Totals { units, inactive, active, by_interval, by_linear, by_slopes, by_split, by_witness, .. } =
-            self.totals;
+        let Totals { units, inactive, active, trusted, .. } = self.totals;
         let stable = 100.0 * (inactive + active) as f64 / units.max(1) as f64;
-        writeln!(
-            out,
-            "{}: {stable:.1}% stable; decided by intervals {by_interval}, linear bounds {by_linear}, better slopes {by_slopes}, splits {by_split}, witnesses {by_witness}; {:.1} ms",
-            counted(units, "unit"),
-            1e3 * self.seconds
-        )?;
+        write!(out, "{stable:.1}% of {} stable", counted(units, "unit"))?;
+        if active > 0 {
+            let by_layer = listed(self.layers.iter().map(|layer| layer.totals.active));
+            write!(out, "; stably active units, layer by layer: {by_layer}")?;
+        }
+        writeln!(out)?;
+        if trusted > 0 {
+            writeln!(
+                out,
+                "{} not proved: the solver says so, to its tolerances, and can be wrong (--trust-solver)",
+                counted(trusted, "verdict")
+            )?;
+        }
         Ok(())
     }
 }
@@ -145,32 +215,41 @@ impl UnitReport {
             Status::Unstable => "unstable",
             Status::Undecided => "undecided",
         };
-        let by = unit.by.map(|by| match by {
-            By::Interval => "interval",
-            By::Linear => "linear",
-            By::Slopes => "slopes",
-            By::Split => "split",
-            By::Witness => "witness",
-        });
-        Self { status, lower: unit.lower, upper: unit.upper, by }
+        let witnesses = unit.witnesses.clone().map(|[off, on]| WitnessReport { off, on });
+        let (by, trusted) = (unit.by.map(name_of), unit.trusted);
+        Self { status, lower: unit.lower, upper: unit.upper, by, trusted, witnesses }
+    }
+}
+
+fn name_of(by: By) -> &'static str {
+    match by {
+        By::Interval => "interval",
+        By::Linear => "linear",
+        By::Slopes => "slopes",
+        By::Lp => "lp",
+        By::Split => "split",
+        By::Milp => "milp",
+        By::Witness => "witness",
     }
 }
 
 impl Totals {
-    fn of(units: &[Unit]) -> Self {
-        let status = |status| units.iter().filter(|unit| unit.status == status).count();
-        let by = |by| units.iter().filter(|unit| unit.by == Some(by)).count();
-        Self {
-            units: units.len(),
-            inactive: status(Status::Inactive),
-            active: status(Status::Active),
-            unstable: status(Status::Unstable),
-            undecided: status(Status::Undecided),
-            by_interval: by(By::Interval),
-            by_linear: by(By::Linear),
-            by_slopes: by(By::Slopes),
-            by_split: by(By::Split),
-            by_witness: by(By::Witness),
+    fn of<'a>(units: impl Iterator<Item = &'a Unit>) -> Self {
+        let mut totals =
+            Self { units: 0, inactive: 0, active: 0, unstable: 0, undecided: 0, trusted: 0, by: BTreeMap::new() };
+        for unit in units {
+            totals.units += 1;
+            *match unit.status {
+                Status::Inactive => &mut totals.inactive,
+                Status::Active => &mut totals.active,
+                Status::Unstable => &mut totals.unstable,
+                Status::Undecided => &mut totals.undecided,
+            } += 1;
+            totals.trusted += usize::from(unit.trusted);
+            if let Some(by) = unit.by {
+                *totals.by.entry(name_of(by)).or_default() += 1;
+            }
         }
+        totals
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
 use leo_network::onnx::DeclaredAxis;
 use leo_network::op::Operator;
@@ -56,6 +56,8 @@ struct Layer {
 }
 
 pub fn run(arguments: &Inspect) -> Result<()> {
+    let both = arguments.domain.domain.is_some() && arguments.domain.data.is_some();
+    ensure!(!both, "the domain comes from --domain or from --data, not from both");
     let model = Model::load(&arguments.model)?;
     let domain = domain::load(&arguments.domain, &model)?;
     let report = Report::new(arguments.model.display().to_string(), &model, domain.as_ref());

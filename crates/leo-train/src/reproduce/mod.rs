@@ -69,8 +69,8 @@ impl Stability {
         let model = Model::load(path)?;
         let domain = Domain::uniform(model.network().input().elements(), 0.0, 1.0)?;
         let mut stability = Self::default();
-        let layers = analyze(model.network(), &domain, &Options::default())?;
-        for (layer, found) in layers.iter().enumerate().take(2) {
+        let analysis = analyze(model.network(), &domain, &Options::default())?;
+        for (layer, found) in analysis.layers.iter().enumerate().take(2) {
             for unit in &found.units {
                 match unit.status {
                     Status::Active => stability.active[layer] += 1,

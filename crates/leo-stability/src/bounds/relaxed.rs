@@ -3,11 +3,13 @@
 //! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
 //! floating point: what comes out are proposals, and the checker decides what they are worth.
 
-use leo_check::{Range, Side};
+use leo_check::{LayerSlopes, Range, Side, Slopes, Tree};
 use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId, add_product, add_product_transposed};
+use leo_network::{Network, ValueId, add_product_transposed};
 
-use crate::gradient::give;
+use crate::search::Cut;
+use crate::search::reduced::Reduced;
+use crate::walk;
 
 /// The lines that stand for a layer's units, for each bound.
 pub(crate) struct Lines {
@@ -30,15 +32,16 @@ pub(crate) struct Pass<'a> {
     ranges: &'a [Range],
     rows: usize,
     pub(crate) lines: Vec<Lines>,
-    /// Where the domain was cut: layer, unit, and whether the piece is where it is on; with a multiplier for each.
-    pub(crate) cuts: Vec<(usize, usize, bool)>,
+    /// Where the domain was cut, with a multiplier for each.
+    pub(crate) cuts: &'a [Cut],
     pub(crate) multipliers: Vec<f64>,
     /// For each bound, the corner where it is attained.
     pub(crate) corners: Vec<f64>,
 }
 
 impl<'a> Pass<'a> {
-    pub(crate) fn new(network: &'a Network, layer: usize, ranges: &'a [Range], rows: usize) -> Self {
+    /// On the piece of the domain that `cuts` leave, where `ranges` hold.
+    pub(crate) fn new(network: &'a Network, layer: usize, ranges: &'a [Range], cuts: &'a [Cut], rows: usize) -> Self {
         let start = network.nodes()[layer].operands()[0];
         let lines = network.relu_layers().take_while(|&before| before < layer).map(|layer| {
             let range = &ranges[network.nodes()[layer].operands()[0].index()];
@@ -59,102 +62,77 @@ impl<'a> Pass<'a> {
             ranges,
             rows,
             lines: lines.collect(),
-            cuts: Vec::new(),
-            multipliers: Vec::new(),
+            cuts,
+            multipliers: vec![0.0; cuts.len()],
             corners: Vec::new(),
         }
     }
 
-    /// Substitutes down to the input; upper bounds of each target or of its negative.
-    pub(crate) fn backward(&mut self, bounds: &[(usize, Side)]) -> Vec<f64> {
-        let width = self.network.shape(self.start).elements();
-        let mut sums = vec![0.0; self.rows];
-        let mut flows: Vec<Option<Vec<f64>>> = vec![None; self.start.index() + 1];
-        let mut first = vec![0.0; self.rows * width];
-        for (row, &(unit, side)) in first.chunks_exact_mut(width).zip(bounds) {
-            row[unit] = if side == Side::Upper { 1.0 } else { -1.0 };
-        }
-        flows[self.start.index()] = Some(first);
-        for index in (0..self.start.index()).rev() {
-            let Some(mut flow) = flows[index + 1].take() else { continue };
-            let node = &self.network.nodes()[index];
-            let (operand, width) = (node.operands()[0], node.shape().elements());
-            match node.op() {
-                Op::Relu(_) => {
-                    let range = &self.ranges[operand.index()];
-                    let Some(lines) = self.lines.iter_mut().find(|lines| lines.layer == index) else { continue };
-                    lines.coefficients.clone_from(&flow);
-                    lines.slopes = vec![0.0; flow.len()];
-                    lines.constants = vec![0.0; flow.len()];
-                    for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
-                        for (unit, c) in flow.iter_mut().enumerate() {
-                            let (l, u) = (range.lower[unit], range.upper[unit]);
-                            let (slope, constant) = if u <= 0.0 {
-                                (0.0, 0.0)
-                            } else if l >= 0.0 {
-                                (1.0, 0.0)
-                            } else if *c > 0.0 {
-                                (u / (u - l), -l * u / (u - l))
-                            } else {
-                                (lines.free[row][unit], 0.0)
-                            };
-                            sums[row] += *c * constant;
-                            *c *= slope;
-                            lines.slopes[row * width + unit] = slope;
-                            lines.constants[row * width + unit] = constant;
-                        }
-                        for (&(layer, unit, on), multiplier) in self.cuts.iter().zip(&self.multipliers) {
-                            if layer == index {
-                                flow[unit] += if on { *multiplier } else { -multiplier };
-                            }
-                        }
-                    }
-                }
-                Op::Dense(dense) => {
-                    let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-                    if let Some(bias) = dense.bias() {
-                        for (sum, flow) in sums.iter_mut().zip(flow.chunks_exact(width)) {
-                            *sum += flow.iter().zip(bias.iter().cycle()).map(|(c, b)| c * b).sum::<f64>();
-                        }
-                    }
-                    let vectors = flow.len() / outer;
-                    let mut product = vec![0.0; vectors * inner];
-                    add_product(&mut product, &flow, dense.weight().values(), vectors, outer, inner);
-                    flow = product;
-                }
-                Op::Elementwise(elementwise) => {
-                    let constants = elementwise.constant().expand(node.shape());
-                    for (sum, flow) in sums.iter_mut().zip(flow.chunks_exact_mut(width)) {
-                        for (c, &k) in flow.iter_mut().zip(&constants) {
-                            match elementwise.arithmetic() {
-                                Arithmetic::Add => *sum += *c * k,
-                                Arithmetic::Multiply => *c *= k,
-                                Arithmetic::Divide => *c /= k,
-                            }
-                        }
-                    }
-                }
-                Op::Reshape(_) => {}
-                Op::Transpose(transpose) => {
-                    let sources = transpose.sources(self.network.shape(operand).extents());
-                    let mut moved = vec![0.0; flow.len()];
-                    for (row, target) in flow.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                        row.iter().zip(&sources).for_each(|(&c, &source)| target[source] = c);
-                    }
-                    flow = moved;
-                }
-                Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
-            }
-            give(&mut flows, operand, flow);
-        }
-        self.concretise(flows[ValueId::INPUT.index()].take(), sums)
+    /// The range of a layer's pre-activations.
+    pub(crate) fn range(&self, layer: usize) -> &'a Range {
+        &self.ranges[self.network.nodes()[layer].operands()[0].index()]
     }
 
-    fn concretise(&mut self, flow: Option<Vec<f64>>, mut sums: Vec<f64>) -> Vec<f64> {
-        let range = &self.ranges[ValueId::INPUT.index()];
-        let flow = flow.unwrap_or_else(|| vec![0.0; self.rows * range.lower.len()]);
+    /// Substitutes down to the input; upper bounds of each target or of its negative.
+    pub(crate) fn backward(&mut self, bounds: &[(usize, Side)]) -> Vec<f64> {
+        self.substitute(bounds, None)
+    }
+
+    /// The same for a single bound, with slopes and multipliers that come as near as possible to the dual values of a linear
+    /// program over the reduced network: for each of its units, the coefficient that its pre-activation should have.
+    pub(crate) fn follow(&mut self, bound: (usize, Side), reduced: &Reduced, duals: &[f64]) -> f64 {
+        self.substitute(&[bound], Some((reduced, duals)))[0]
+    }
+
+    fn substitute(&mut self, bounds: &[(usize, Side)], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
+        let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, .. } = *self;
+        let width = network.shape(start).elements();
+        let first = walk::elements(width, bounds.iter().map(|&(unit, side)| (unit, sign(side))));
+        let relu = |layer: usize, flow: &mut [f64], constants: &mut [f64]| {
+            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            let width = range.lower.len();
+            let Some(lines) = lines.iter_mut().find(|lines| lines.layer == layer) else { return };
+            if let Some((reduced, duals)) = aim {
+                for (unit, dual) in reduced.units_of(layer, duals) {
+                    // Divided by a coefficient of 0, it does not matter.
+                    lines.free[0][unit] = (dual / flow[unit]).clamp(0.0, 1.0);
+                }
+                for (cut, multiplier) in cuts.iter().zip(multipliers.iter_mut()).filter(|(cut, _)| cut.layer == layer) {
+                    let dual = reduced.position(cut.layer, cut.unit).map_or(0.0, |position| duals[position]);
+                    *multiplier = if cut.on { dual - flow[cut.unit] } else { -dual }.max(0.0);
+                }
+            }
+            lines.coefficients.clear();
+            lines.coefficients.extend_from_slice(flow);
+            lines.slopes.resize(flow.len(), 0.0);
+            lines.constants.resize(flow.len(), 0.0);
+            for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
+                for (unit, c) in flow.iter_mut().enumerate() {
+                    let (l, u) = (range.lower[unit], range.upper[unit]);
+                    let (slope, constant) = if u <= 0.0 {
+                        (0.0, 0.0)
+                    } else if l >= 0.0 {
+                        (1.0, 0.0)
+                    } else if *c > 0.0 {
+                        (u / (u - l), -l * u / (u - l))
+                    } else {
+                        (lines.free[row][unit], 0.0)
+                    };
+                    constants[row] += *c * constant;
+                    *c *= slope;
+                    lines.slopes[row * width + unit] = slope;
+                    lines.constants[row * width + unit] = constant;
+                }
+                for (cut, multiplier) in cuts.iter().zip(multipliers.iter()).filter(|(cut, _)| cut.layer == layer) {
+                    flow[cut.unit] += if cut.on { *multiplier } else { -multiplier };
+                }
+            }
+        };
+        let linear = walk::back(network, start, first, relu);
+        let range = &ranges[ValueId::INPUT.index()];
+        let mut sums = linear.constants;
         self.corners.clear();
-        for (sum, row) in sums.iter_mut().zip(flow.chunks_exact(range.lower.len())) {
+        for (sum, row) in sums.iter_mut().zip(linear.coefficients.chunks_exact(range.lower.len())) {
             for ((&c, &lo), &hi) in row.iter().zip(&range.lower).zip(&range.upper) {
                 let end = if c > 0.0 { hi } else { lo };
                 *sum += c * end;
@@ -162,6 +140,13 @@ impl<'a> Pass<'a> {
             }
         }
         sums
+    }
+
+    /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.
+    pub(crate) fn leaf(&self, chosen: bool) -> Tree {
+        let slopes = |lines: &Lines| LayerSlopes { layer: lines.layer, rows: lines.free.clone() };
+        let slopes = if chosen { Slopes::Chosen(self.lines.iter().map(slopes).collect()) } else { Slopes::Default };
+        Tree::Leaf { multipliers: self.multipliers.clone(), slopes }
     }
 
     /// Evaluates the relaxed network at the corners.
@@ -212,10 +197,10 @@ impl<'a> Pass<'a> {
 
     /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were linear.
     pub(crate) fn descend_multipliers(&mut self, step: f64) {
-        let derivative = |&(layer, unit, on): &(usize, usize, bool)| {
-            let lines = self.lines.iter().find(|lines| lines.layer == layer);
-            let value = lines.and_then(|lines| lines.values.get(unit)).copied().unwrap_or(0.0);
-            if on { value } else { -value }
+        let derivative = |cut: &Cut| {
+            let lines = self.lines.iter().find(|lines| lines.layer == cut.layer);
+            let value = lines.and_then(|lines| lines.values.get(cut.unit)).copied().unwrap_or(0.0);
+            if cut.on { value } else { -value }
         };
         // A multiplier of 0 cannot be lowered.
         let free = |(cut, &multiplier): (_, &f64)| Some(derivative(cut)).filter(|&d| multiplier > 0.0 || d < 0.0);
@@ -253,5 +238,13 @@ impl<'a> Pass<'a> {
                 }
             }
         }
+    }
+}
+
+/// What to multiply a pre-activation by so that a bound on this side is an upper bound.
+pub(crate) fn sign(side: Side) -> f64 {
+    match side {
+        Side::Lower => -1.0,
+        Side::Upper => 1.0,
     }
 }

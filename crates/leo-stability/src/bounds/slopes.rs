@@ -8,14 +8,21 @@
 use leo_check::{LayerSlopes, Range, Side, Slopes};
 use leo_network::Network;
 
-use crate::relaxed::Pass;
+use crate::bounds::relaxed::Pass;
+use crate::budget::Budget;
 
 /// How many steps are taken.
 const STEPS: usize = 60;
 
 /// Slopes for some bounds of pre-activations of a layer, all of which `ranges` give ranges of the values before.
-pub(crate) fn improved(network: &Network, layer: usize, ranges: &[Range], bounds: &[(usize, Side)]) -> Slopes {
-    let mut pass = Pass::new(network, layer, ranges, bounds.len());
+pub(crate) fn improved(
+    network: &Network,
+    layer: usize,
+    ranges: &[Range],
+    bounds: &[(usize, Side)],
+    budget: &Budget<'_>,
+) -> Slopes {
+    let mut pass = Pass::new(network, layer, ranges, &[], bounds.len());
     let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
     let mut kept: Vec<Vec<Vec<f64>>> = pass.lines.iter().map(|lines| lines.free.clone()).collect();
     for step in 0..STEPS {
@@ -28,7 +35,7 @@ pub(crate) fn improved(network: &Network, layer: usize, ranges: &[Range], bounds
                 }
             }
         }
-        if best.iter().all(|&bound| bound < 0.0) {
+        if best.iter().all(|&bound| bound < 0.0) || budget.is_exhausted() {
             break;
         }
         pass.forward();

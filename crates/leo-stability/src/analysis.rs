@@ -1,0 +1,396 @@
+//! The order of steps, layer by layer.
+
+use std::time::Instant;
+
+use leo_check::{Checker, Range, Side, Slopes};
+use leo_network::op::Op;
+use leo_network::{Domain, DomainError, Network};
+use rayon::prelude::*;
+
+use crate::bounds::slopes;
+use crate::budget::Budget;
+use crate::search::reduced::Reduced;
+use crate::search::solver::{self, Program};
+use crate::search::split::Search;
+use crate::search::{Claim, Outcome};
+use crate::verdict::Verdict;
+use crate::witness::{Probe, Witnesses};
+use crate::{Analysis, By, Engine, Layer, Options, Status, Unit};
+
+/// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
+const NODES: usize = 2000;
+/// How many more pieces it is worth if a mixed-integer program says that the bound holds.
+const CONFIDENCE: usize = 8;
+/// How many bounds are proved between two looks at the clock.
+const BOUNDS_AT_ONCE: usize = 4096;
+/// How many linear programs follow each other, each from where the last one ended. It does not depend on the number of threads, because
+/// answers may depend on where they started.
+const PROGRAMS_IN_A_ROW: usize = 8;
+
+/// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
+type Bound = (usize, Side);
+
+pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis, DomainError> {
+    let budget = Budget::new(options.stop, options.time_limit, options.memory_limit);
+    let mut run = Run {
+        network,
+        options,
+        budget: &budget,
+        checker: Checker::new(network, domain)?,
+        witnesses: Witnesses::new(network, domain),
+        believed: Vec::new(),
+        depth: 0,
+        node: 0,
+        verdicts: Vec::new(),
+    };
+    let mut start = Instant::now();
+    if options.engine != Engine::Milp && network.relu_layers().next().is_some() {
+        if let Some(samples) = options.samples {
+            run.witnesses.look_at_samples(samples, &budget)?;
+        }
+        run.witnesses.look_around(options.seed);
+    }
+    let mut layers = Vec::new();
+    while let Some(node) = run.checker.next_layer() {
+        let units = run.layer(node);
+        let now = Instant::now();
+        layers.push(Layer { node, units, time: now - start });
+        start = now;
+    }
+    Ok(Analysis { layers, stopped: budget.stopped() })
+}
+
+/// An analysis that has come to some layer.
+struct Run<'a> {
+    network: &'a Network,
+    options: &'a Options<'a>,
+    budget: &'a Budget<'a>,
+    checker: Checker<'a>,
+    witnesses: Witnesses<'a>,
+    /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
+    believed: Vec<Range>,
+    /// How many layers there are before this one.
+    depth: usize,
+    /// The layer's node.
+    node: usize,
+    /// What is known of its units.
+    verdicts: Vec<Option<Verdict>>,
+}
+
+impl Run<'_> {
+    /// Decides the units of a layer that the checker has just come to.
+    fn layer(&mut self, node: usize) -> Vec<Unit> {
+        self.node = node;
+        self.verdicts = vec![None; self.checker.range(node).lower.len()];
+        match self.options.engine {
+            Engine::Milp => self.decide_by_programs(),
+            Engine::Auto | Engine::Bounds => self.decide(),
+        }
+        let units = (0..self.verdicts.len()).map(|unit| self.unit(unit)).collect();
+        self.depth += 1;
+        units
+    }
+
+    fn unit(&self, unit: usize) -> Unit {
+        let (range, verdict) = (self.checker.range(self.node), self.verdicts[unit]);
+        let status = verdict.map_or(Status::Undecided, |verdict| verdict.status);
+        let trusted = verdict.is_some_and(|verdict| verdict.trusted);
+        let shown = self.options.witnesses && status == Status::Unstable && !trusted;
+        Unit {
+            status,
+            by: verdict.map(|verdict| verdict.by),
+            trusted,
+            lower: range.lower[unit],
+            upper: range.upper[unit],
+            witnesses: shown.then(|| self.witnesses.of(self.depth, unit)),
+        }
+    }
+
+    /// The cheapest first.
+    fn decide(&mut self) {
+        let all: Vec<Bound> = (0..self.verdicts.len()).flat_map(both_sides).collect();
+        self.settle(By::Interval, &all);
+        self.settle_unstable();
+        self.linear_bounds();
+        self.climb();
+        self.better_slopes();
+        if self.options.engine == Engine::Bounds {
+            return self.split(None);
+        }
+        if self.open_bounds().is_empty() || self.budget.is_exhausted() {
+            return;
+        }
+        let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
+        self.linear_programs(&reduced);
+        self.split(Some(&reduced));
+        self.mixed_integer_programs(&reduced);
+    }
+
+    fn linear_bounds(&mut self) {
+        // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
+        let last = self.network.relu_layers().last() == Some(self.node);
+        let known = last || has_exact_intervals(self.network, self.node);
+        let wanted = |unit: &usize| !known || self.verdicts[*unit].is_none();
+        let bounds: Vec<Bound> = (0..self.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
+        self.begin(By::Linear, bounds.len());
+        for some in bounds.chunks(BOUNDS_AT_ONCE) {
+            if self.budget.is_exhausted() {
+                return;
+            }
+            self.checker.prove_linear(some, &Slopes::Default);
+        }
+        self.settle(By::Linear, &bounds);
+    }
+
+    fn climb(&mut self) {
+        let open: Vec<usize> = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none()).collect();
+        self.begin(By::Witness, open.len());
+        self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
+        self.witnesses.climb(&self.checker, self.depth, &open, self.budget);
+        self.settle_unstable();
+    }
+
+    fn better_slopes(&mut self) {
+        let open = self.open_bounds();
+        self.begin(By::Slopes, open.len());
+        for some in open.chunks(BOUNDS_AT_ONCE) {
+            if self.budget.is_exhausted() {
+                return;
+            }
+            let slopes = slopes::improved(self.network, self.node, self.checker.ranges(), some, self.budget);
+            self.checker.prove_linear(some, &slopes);
+        }
+        self.settle(By::Slopes, &open);
+    }
+
+    fn linear_programs(&mut self, reduced: &Reduced) {
+        let open = self.open_bounds();
+        self.attempt(By::Lp, &open, PROGRAMS_IN_A_ROW, |run, program, bound, probe| {
+            (run.search(bound, 1, Some(reduced), probe).relax(run.checker.ranges(), program), None)
+        });
+    }
+
+    fn split(&mut self, reduced: Option<&Reduced>) {
+        let (open, pieces) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
+        self.attempt(By::Split, &open, 1, |run, _, bound, probe| {
+            (run.search(bound, pieces, reduced, probe).run(run.checker.ranges()), None)
+        });
+    }
+
+    /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
+    fn mixed_integer_programs(&mut self, reduced: &Reduced) {
+        let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
+        self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
+            let start = run.witnesses.nearest(run.depth, bound.0, bound.1);
+            let claim = run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe);
+            let outcome = match claim.is_some_and(|claim| claim.bound <= 0.0) {
+                true => run.search(bound, CONFIDENCE * nodes, Some(reduced), probe).run(run.checker.ranges()),
+                false => Outcome::Open,
+            };
+            (outcome, claim)
+        });
+    }
+
+    /// A search for a proof of a bound.
+    fn search<'s, 'p>(
+        &'s self,
+        target: Bound,
+        pieces: usize,
+        reduced: Option<&'s Reduced>,
+        probe: &'s mut Probe<'p>,
+    ) -> Search<'s, 'p> {
+        Search { network: self.network, layer: self.node, target, pieces, budget: self.budget, reduced, probe }
+    }
+
+    /// What a mixed-integer program says about a bound.
+    fn claim(
+        &self,
+        bound: Bound,
+        ranges: &[Range],
+        reduced: &Reduced,
+        start: &[f64],
+        nodes: usize,
+        probe: &mut Probe<'_>,
+    ) -> Option<Claim> {
+        let target = reduced.target(self.network, self.node, ranges, bound);
+        solver::claim(reduced, &target, start, nodes, self.budget, probe)
+    }
+
+    /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In a row of so many, one may
+    /// hand over a linear program to the next.
+    fn attempt(
+        &mut self,
+        by: By,
+        bounds: &[Bound],
+        row: usize,
+        work: impl Fn(&Self, &mut Option<Program>, Bound, &mut Probe<'_>) -> (Outcome, Option<Claim>) + Sync,
+    ) {
+        self.begin(by, bounds.len());
+        let this = &*self;
+        let one = |program: &mut Option<Program>, (unit, side): Bound| {
+            let mut probe = this.witnesses.probe(&this.checker, this.depth, unit, side);
+            let (outcome, claim) = match this.budget.is_exhausted() {
+                true => (Outcome::Open, None),
+                false => work(this, program, (unit, side), &mut probe),
+            };
+            this.one_done();
+            let tree = if let Outcome::Proved(tree) = outcome { Some((unit, side, tree)) } else { None };
+            (tree, probe.found(), claim.map(|claim| (unit, side, claim)))
+        };
+        let some = |bounds: &[Bound]| {
+            let mut program = None;
+            bounds.iter().map(|&bound| one(&mut program, bound)).collect::<Vec<_>>()
+        };
+        let found: Vec<_> = bounds.par_chunks(row).flat_map_iter(some).collect();
+        let (mut trees, mut claims) = (Vec::new(), Vec::new());
+        for (tree, point, claim) in found {
+            trees.extend(tree);
+            claims.extend(claim);
+            self.witnesses.look_at(&point.unwrap_or_default());
+        }
+        self.checker.prove_splits(&trees);
+        self.settle(by, bounds);
+        self.settle_unstable();
+        self.trust(&claims);
+    }
+
+    /// The paper's way: for every unit first whether it can be on, and if not, whether it can be off. What the programs claim is then
+    /// to be proved.
+    fn decide_by_programs(&mut self) {
+        self.begin(By::Milp, self.verdicts.len());
+        let known = self.believed.len();
+        self.believed.extend_from_slice(&self.checker.ranges()[known..]);
+        let this = &*self;
+        let reduced = Reduced::new(this.network, this.node, &this.believed);
+        let nodes = this.options.nodes.unwrap_or(usize::MAX);
+        let ask = |unit: usize| {
+            let mut answers = Vec::new();
+            for side in [Side::Upper, Side::Lower] {
+                let mut probe = this.witnesses.probe(&this.checker, this.depth, unit, side);
+                let claim = match this.budget.is_exhausted() {
+                    true => None,
+                    false => this.claim((unit, side), &this.believed, &reduced, &[], nodes, &mut probe),
+                };
+                answers.push(((unit, side), claim, probe.found()));
+                if claim.is_some_and(|claim| claim.bound <= 0.0) {
+                    break;
+                }
+            }
+            this.one_done();
+            answers
+        };
+        let answers: Vec<_> = (0..this.verdicts.len()).into_par_iter().flat_map_iter(ask).collect();
+        let value = self.network.nodes()[self.node].operands()[0].index();
+        let (mut claims, mut held) = (Vec::new(), Vec::new());
+        for ((unit, side), claim, point) in answers {
+            self.witnesses.look_at(&point.unwrap_or_default());
+            let Some(claim) = claim else { continue };
+            claims.push((unit, side, claim));
+            let range = &mut self.believed[value];
+            match side {
+                Side::Upper => range.upper[unit] = range.upper[unit].min(claim.bound),
+                Side::Lower => range.lower[unit] = range.lower[unit].max(-claim.bound),
+            }
+            held.extend((claim.bound <= 0.0).then_some((unit, side)));
+        }
+        self.settle_unstable();
+        self.checker.prove_linear(&held, &Slopes::Default);
+        self.settle(By::Milp, &held);
+        held.retain(|&(unit, _)| self.verdicts[unit].is_none());
+        let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
+        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(NODES);
+        self.attempt(By::Milp, &held, 1, |run, _, bound, probe| {
+            (run.search(bound, pieces, Some(&reduced), probe).run(run.checker.ranges()), None)
+        });
+        self.trust(&claims);
+    }
+
+    /// The bounds of 0 that undecided units may have.
+    fn open_bounds(&self) -> Vec<Bound> {
+        let undecided = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none());
+        undecided
+            .flat_map(both_sides)
+            .filter(|&(unit, side)| self.witnesses.may_hold(&self.checker, self.depth, unit, side))
+            .collect()
+    }
+
+    /// Decides what the proved ranges decide, of the units that some bounds are about.
+    fn settle(&mut self, by: By, bounds: &[Bound]) {
+        let range = self.checker.range(self.node);
+        for &(unit, _) in bounds {
+            let status = Status::of_range(range.lower[unit], range.upper[unit]);
+            let verdict = &mut self.verdicts[unit];
+            *verdict = verdict.or(status.map(|status| Verdict { status, by, trusted: false }));
+        }
+    }
+
+    /// Decides what the witnesses decide.
+    fn settle_unstable(&mut self) {
+        let by = if self.options.engine == Engine::Milp { By::Milp } else { By::Witness };
+        for (unit, verdict) in self.verdicts.iter_mut().enumerate() {
+            if verdict.is_none() && self.witnesses.is_unstable(&self.checker, self.depth, unit) {
+                *verdict = Some(Verdict { status: Status::Unstable, by, trusted: false });
+            }
+        }
+    }
+
+    /// Believes what mixed-integer programs say, where nothing else is known, if the user wants that.
+    fn trust(&mut self, claims: &[(usize, Side, Claim)]) {
+        if !self.options.trust_solver {
+            return;
+        }
+        for (unit, verdict) in self.verdicts.iter_mut().enumerate().filter(|(_, verdict)| verdict.is_none()) {
+            let claim = |wanted: Side| {
+                claims.iter().find(|&&(of, side, _)| of == unit && side == wanted).map(|(_, _, claim)| claim)
+            };
+            let refuted = |side: Side| {
+                claim(side).is_some_and(|claim| claim.value > 0.0)
+                    || !self.witnesses.may_hold(&self.checker, self.depth, unit, side)
+            };
+            let status = if claim(Side::Upper).is_some_and(|claim| claim.bound <= 0.0) {
+                Status::Inactive
+            } else if claim(Side::Lower).is_some_and(|claim| claim.bound <= 0.0) {
+                Status::Active
+            } else if refuted(Side::Upper) && refuted(Side::Lower) {
+                Status::Unstable
+            } else {
+                continue;
+            };
+            *verdict = Some(Verdict { status, by: By::Milp, trusted: true });
+        }
+    }
+
+    fn one_done(&self) {
+        if let Some(progress) = self.options.progress {
+            progress.one_done();
+        }
+    }
+
+    fn begin(&self, step: By, units: usize) {
+        if let Some(progress) = self.options.progress
+            && units > 0
+        {
+            progress.begins(self.depth + 1, self.network.relu_layers().count(), step, units);
+        }
+    }
+}
+
+fn both_sides(unit: usize) -> [Bound; 2] {
+    [(unit, Side::Lower), (unit, Side::Upper)]
+}
+
+/// Whether no interval arithmetic before a layer loses anything but by rounding: every element of every value on the way depends on inputs of
+/// its own, until one matrix brings them together.
+fn has_exact_intervals(network: &Network, layer: usize) -> bool {
+    let mut value = network.nodes()[layer].operands()[0];
+    let mut products = 0;
+    while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
+        match node.op() {
+            Op::Dense(_) => products += 1,
+            Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_) => {}
+            Op::Relu(_) | Op::Sum(_) => return false,
+        }
+        value = node.operands()[0];
+    }
+    products <= 1
+}

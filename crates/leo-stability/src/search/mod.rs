@@ -1,0 +1,71 @@
+//! For units that neither bounds nor witnesses settle: linear programs, case distinctions, and the paper's mixed-integer programs.
+//!
+//! All of them work on the [`reduced`] network, where units that are proved to be stable are gone. What they find is worth nothing until
+//! the checker has carried out the proof, or evaluated the witness.
+
+pub(crate) mod reduced;
+pub(crate) mod split;
+
+#[cfg_attr(feature = "highs", path = "highs.rs")]
+#[cfg_attr(not(feature = "highs"), path = "none.rs")]
+pub(crate) mod solver;
+
+use leo_check::Range;
+use leo_network::Network;
+
+/// A unit of an earlier layer, and on which side of its threshold a piece of the domain lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    pub(crate) layer: usize,
+    pub(crate) unit: usize,
+    pub(crate) on: bool,
+}
+
+impl Cut {
+    /// The ranges on its side.
+    fn applied(&self, network: &Network, ranges: &[Range]) -> Vec<Range> {
+        let mut piece = ranges.to_vec();
+        let range = &mut piece[network.nodes()[self.layer].operands()[0].index()];
+        match self.on {
+            true => range.lower[self.unit] = 0.0,
+            false => range.upper[self.unit] = 0.0,
+        }
+        piece
+    }
+}
+
+/// What a linear program over the relaxed network said.
+pub(crate) enum Relaxed {
+    /// Its maximum was found.
+    Optimum {
+        /// The input where it is attained.
+        point: Vec<f64>,
+        /// For each unit of the reduced network, how far its output is above what it should be.
+        gaps: Vec<f64>,
+        /// For each unit of the reduced network, the coefficient of its pre-activation in the proof of the maximum.
+        duals: Vec<f64>,
+    },
+    /// There are no such inputs, and this is what coefficients to add, in any multiple, to prove it.
+    Empty(Vec<f64>),
+    /// Nothing: out of budget, or in numerical trouble.
+    Nothing,
+}
+
+/// What a mixed-integer program said, to be believed or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Claim {
+    /// The best bound on the maximum.
+    pub(crate) bound: f64,
+    /// The best value of a solution.
+    pub(crate) value: f64,
+}
+
+/// What was found about one bound.
+pub(crate) enum Outcome {
+    /// This proves it, if the checker agrees.
+    Proved(leo_check::Tree),
+    /// An input with the sign that was to be excluded is known now.
+    Refuted,
+    /// Neither, within the budget.
+    Open,
+}

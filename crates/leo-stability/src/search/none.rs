@@ -1,0 +1,39 @@
+//! Leo was built without HiGHS: no linear and no mixed-integer programs.
+
+use std::convert::Infallible;
+
+use super::reduced::{Affine, Reduced};
+use super::{Claim, Cut, Relaxed};
+use crate::budget::Budget;
+use crate::witness::Probe;
+
+/// There is none.
+pub(crate) struct Program(Infallible);
+
+impl Program {
+    pub(crate) fn new(_reduced: &Reduced) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn maximise(
+        &mut self,
+        _reduced: &Reduced,
+        _target: &Affine,
+        _cuts: &[Cut],
+        _budget: &Budget<'_>,
+    ) -> Relaxed {
+        match self.0 {}
+    }
+}
+
+/// Nothing is claimed.
+pub(crate) fn claim(
+    _reduced: &Reduced,
+    _target: &Affine,
+    _start: &[f64],
+    _nodes: usize,
+    _budget: &Budget<'_>,
+    _probe: &mut Probe<'_>,
+) -> Option<Claim> {
+    None
+}

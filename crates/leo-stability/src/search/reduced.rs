@@ -1,0 +1,122 @@
+//! The reduced network: units that are proved to be stable are replaced by what they are, so that each pre-activation is
+//! a linear function of the input and of the outputs of earlier units that can be on or off.
+
+use leo_check::{Range, Side};
+use leo_network::{Network, ValueId};
+
+use crate::bounds::relaxed::sign;
+use crate::walk;
+
+/// A linear function of the input and of the units' outputs.
+#[derive(Clone, Debug)]
+pub(crate) struct Affine {
+    pub(crate) inputs: Vec<f64>,
+    pub(crate) units: Vec<f64>,
+    pub(crate) constant: f64,
+}
+
+/// A unit that can be on or off.
+#[derive(Clone, Debug)]
+pub(crate) struct Unit {
+    pub(crate) layer: usize,
+    pub(crate) unit: usize,
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+    pub(crate) pre_activation: Affine,
+}
+
+/// All there is before a layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Reduced {
+    /// From the first layer to the last.
+    pub(crate) units: Vec<Unit>,
+    pub(crate) lower: Vec<f64>,
+    pub(crate) upper: Vec<f64>,
+}
+
+impl Reduced {
+    /// What is before a layer, where `ranges` hold.
+    pub(crate) fn new(network: &Network, layer: usize, ranges: &[Range]) -> Self {
+        let input = &ranges[ValueId::INPUT.index()];
+        let mut reduced = Self { units: Vec::new(), lower: input.lower.clone(), upper: input.upper.clone() };
+        for before in network.relu_layers().take_while(|&before| before < layer) {
+            let range = &ranges[network.nodes()[before].operands()[0].index()];
+            let open: Vec<usize> =
+                (0..range.lower.len()).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0).collect();
+            let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
+            let rows = reduced.pre_activations(network, before, ranges, &wanted);
+            let unit = |(unit, pre_activation): (usize, Affine)| Unit {
+                layer: before,
+                unit,
+                lower: range.lower[unit],
+                upper: range.upper[unit],
+                pre_activation,
+            };
+            reduced.units.extend(open.into_iter().zip(rows).map(unit));
+        }
+        reduced
+    }
+
+    /// What is to be shown to be nowhere above 0.
+    pub(crate) fn target(&self, network: &Network, layer: usize, ranges: &[Range], bound: (usize, Side)) -> Affine {
+        self.pre_activations(network, layer, ranges, &[(bound.0, sign(bound.1))]).remove(0)
+    }
+
+    /// Multiples of some pre-activations of a layer that comes after all units.
+    fn pre_activations(
+        &self,
+        network: &Network,
+        layer: usize,
+        ranges: &[Range],
+        wanted: &[(usize, f64)],
+    ) -> Vec<Affine> {
+        let value = network.nodes()[layer].operands()[0];
+        let first = walk::elements(network.shape(value).elements(), wanted.iter().copied());
+        let mut units = vec![vec![0.0; self.units.len()]; wanted.len()];
+        let relu = |layer: usize, flow: &mut [f64], _: &mut [f64]| {
+            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            for (row, coefficients) in flow.chunks_exact_mut(range.lower.len()).zip(&mut units) {
+                for (known, coefficient) in
+                    self.units.iter().zip(coefficients).filter(|(known, _)| known.layer == layer)
+                {
+                    *coefficient = row[known.unit];
+                }
+                for (c, &lower) in row.iter_mut().zip(&range.lower) {
+                    // Neither an inactive unit nor one that can be on or off is any function of the values before.
+                    if lower < 0.0 {
+                        *c = 0.0;
+                    }
+                }
+            }
+        };
+        let linear = walk::back(network, value, first, relu);
+        let rows = linear.coefficients.chunks_exact(network.input().elements()).zip(linear.constants).zip(units);
+        rows.map(|((inputs, constant), units)| Affine { inputs: inputs.to_vec(), units, constant }).collect()
+    }
+
+    /// A layer's units, with what a list has for each of them.
+    pub(crate) fn units_of(&self, layer: usize, list: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+        self.units
+            .iter()
+            .zip(list)
+            .filter(move |(unit, _)| unit.layer == layer)
+            .map(|(unit, &number)| (unit.unit, number))
+    }
+
+    /// Where a unit stands in the list.
+    pub(crate) fn position(&self, layer: usize, unit: usize) -> Option<usize> {
+        self.units.iter().position(|known| known.layer == layer && known.unit == unit)
+    }
+
+    /// The pre-activations of the units at a point.
+    pub(crate) fn evaluate(&self, point: &[f64]) -> Vec<f64> {
+        let mut found: Vec<f64> = Vec::with_capacity(self.units.len());
+        for unit in &self.units {
+            let Affine { inputs, units, constant } = &unit.pre_activation;
+            let inputs: f64 = inputs.iter().zip(point).map(|(c, x)| c * x).sum();
+            let units: f64 = units.iter().zip(&found).map(|(c, g)| c * g.max(0.0)).sum();
+            found.push(constant + inputs + units);
+        }
+        found
+    }
+}

@@ -1,0 +1,242 @@
+//! Case distinctions.
+//!
+//! A linear bound is loose because units that can be on or off are replaced by lines. So the domain is cut where one of them turns on: on
+//! either side that unit is no longer replaced, and the bound is better. The unit to cut at is the one whose line costs
+//! most. On each piece the signs that are known there help by multipliers, which a few steps of descent find, or else a linear program. Each bound is attained
+//! at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
+
+use leo_check::{Range, Side, Tree};
+use leo_network::Network;
+
+use super::reduced::{Affine, Reduced};
+use super::solver::Program;
+use super::{Cut, Outcome, Relaxed};
+use crate::bounds::relaxed::Pass;
+use crate::budget::Budget;
+use crate::witness::Probe;
+
+/// How often the multipliers of a piece are improved; the same where nothing is left to cut and there is no linear program; and how often it is
+/// looked for a witness.
+const STEPS: usize = 20;
+const LAST_STEPS: usize = 400;
+const LOOK_EVERY: usize = 10;
+/// How many pieces are looked at before linear programs help.
+const CHEAP_PIECES: usize = 16;
+
+/// A search for a proof that a pre-activation is nowhere above 0 (an upper bound) or nowhere below 0 (a lower one).
+pub(crate) struct Search<'a, 'p> {
+    pub(crate) network: &'a Network,
+    pub(crate) layer: usize,
+    pub(crate) target: (usize, Side),
+    /// How many pieces may be looked at.
+    pub(crate) pieces: usize,
+    pub(crate) budget: &'a Budget<'a>,
+    /// For linear programs, if there are to be any.
+    pub(crate) reduced: Option<&'a Reduced>,
+    /// Is shown points, and says whether one of them has the sign that is to be excluded.
+    pub(crate) probe: &'a mut Probe<'p>,
+}
+
+impl<'a, 'p> Search<'a, 'p> {
+    fn begin(self, ranges: &[Range], program: Option<Program>) -> Progress<'a, 'p> {
+        let target = self.reduced.map(|reduced| reduced.target(self.network, self.layer, ranges, self.target));
+        Progress { search: self, target, program, looked_at: 0 }
+    }
+
+    /// Looks for a proof on the domain, where `ranges` hold.
+    pub(crate) fn run(self, ranges: &[Range]) -> Outcome {
+        self.begin(ranges, None).piece(ranges, &mut Vec::new())
+    }
+
+    /// Looks for a proof without any cut, by a linear program that others may have used before.
+    pub(crate) fn relax(self, ranges: &[Range], program: &mut Option<Program>) -> Outcome {
+        let mut pass = Pass::new(self.network, self.layer, ranges, &[], 1);
+        let mut progress = self.begin(ranges, program.take());
+        let (settled, _) = progress.ask_program(&mut pass);
+        *program = progress.program;
+        match settled {
+            Settled::Proved(tree) => Outcome::Proved(tree),
+            Settled::Refuted => Outcome::Refuted,
+            Settled::Cut { .. } | Settled::Open => Outcome::Open,
+        }
+    }
+}
+
+/// A search under way.
+struct Progress<'a, 'p> {
+    search: Search<'a, 'p>,
+    /// What is to be maximised.
+    target: Option<Affine>,
+    /// Made when it is first needed.
+    program: Option<Program>,
+    looked_at: usize,
+}
+
+impl Progress<'_, '_> {
+    /// Goes through the pieces of the piece that `cuts` leave, where `ranges` hold.
+    fn piece(&mut self, ranges: &[Range], cuts: &mut Vec<Cut>) -> Outcome {
+        if self.looked_at >= self.search.pieces || self.search.budget.is_exhausted() {
+            return Outcome::Open;
+        }
+        self.looked_at += 1;
+        let cut = {
+            let mut pass = Pass::new(self.search.network, self.search.layer, ranges, cuts, 1);
+            match self.settle(&mut pass) {
+                Settled::Proved(leaf) => return Outcome::Proved(leaf),
+                Settled::Refuted => return Outcome::Refuted,
+                Settled::Open => return Outcome::Open,
+                Settled::Cut { layer, unit } => (layer, unit),
+            }
+        };
+        let (layer, unit) = cut;
+        let mut halves = Vec::new();
+        for on in [false, true] {
+            let cut = Cut { layer, unit, on };
+            cuts.push(cut);
+            let outcome = self.piece(&cut.applied(self.search.network, ranges), cuts);
+            cuts.pop();
+            match outcome {
+                Outcome::Proved(tree) => halves.push(Box::new(tree)),
+                Outcome::Refuted => return Outcome::Refuted,
+                // No proof will come of it, but perhaps a witness from the other half.
+                Outcome::Open => {}
+            }
+        }
+        match <[Box<Tree>; 2]>::try_from(halves) {
+            Ok([off, on]) => Outcome::Proved(Tree::Split { layer, unit, off, on }),
+            Err(_) => Outcome::Open,
+        }
+    }
+
+    /// Tries to settle a piece without cutting it.
+    fn settle(&mut self, pass: &mut Pass<'_>) -> Settled {
+        let bound = pass.backward(&[self.search.target])[0];
+        if bound < 0.0 {
+            return Settled::Proved(pass.leaf(false));
+        }
+        if self.search.probe.shows(&pass.corners) {
+            return Settled::Refuted;
+        }
+        let costliest = self.costliest(pass, None);
+        let helped = self.target.is_some() && (costliest.is_none() || self.looked_at > CHEAP_PIECES);
+        // Where nothing is left to cut, it is worth a little more, and costs more.
+        let steps = if costliest.is_some() || helped { STEPS } else { LAST_STEPS };
+        self.looked_at += steps / STEPS - 1;
+        match self.improve_multipliers(pass, bound, steps) {
+            Settled::Open => {}
+            settled => return settled,
+        }
+        let mut best = costliest;
+        if helped {
+            match self.ask_program(pass) {
+                (Settled::Open, None) => {}
+                (Settled::Open, found) => best = found,
+                (settled, _) => return settled,
+            }
+        }
+        match best {
+            Some((layer, unit)) => Settled::Cut { layer, unit },
+            // Nothing left to cut; perhaps the checker sees that a bound is exactly 0.
+            None if bound == 0.0 => {
+                pass.multipliers.fill(0.0);
+                Settled::Proved(pass.leaf(false))
+            }
+            None => Settled::Open,
+        }
+    }
+
+    /// Looks for multipliers that prove the bound on a piece. The corners that it comes by are, on average, where the bound
+    /// is attained on the piece itself, which is seldom a corner of the domain: a good place to look for a witness.
+    fn improve_multipliers(&mut self, pass: &mut Pass<'_>, mut bound: f64, steps: usize) -> Settled {
+        if pass.cuts.is_empty() {
+            return Settled::Open;
+        }
+        // A little below 0, or the bound would come nearer and nearer to 0 and never pass it.
+        let aim = -0.25 * bound - 1e-9;
+        let mut total = vec![0.0; pass.corners.len()];
+        for step in 1..=steps {
+            total.iter_mut().zip(&pass.corners).for_each(|(total, corner)| *total += corner);
+            if step % LOOK_EVERY == 0 {
+                let average: Vec<f64> = total.iter().map(|total| total / step as f64).collect();
+                if self.search.probe.shows(&average) {
+                    return Settled::Refuted;
+                }
+            }
+            pass.forward();
+            pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
+            bound = pass.backward(&[self.search.target])[0];
+            if bound < 0.0 {
+                return Settled::Proved(pass.leaf(false));
+            }
+        }
+        Settled::Open
+    }
+
+    /// Solves the linear program of a piece, and says where to cut it if that did not settle it.
+    fn ask_program(&mut self, pass: &mut Pass<'_>) -> (Settled, Option<(usize, usize)>) {
+        let (Some(reduced), Some(target)) = (self.search.reduced, &self.target) else { return (Settled::Open, None) };
+        if self.program.is_none() {
+            self.program = Program::new(reduced);
+        }
+        let Some(program) = &mut self.program else { return (Settled::Open, None) };
+        match program.maximise(reduced, target, pass.cuts, self.search.budget) {
+            Relaxed::Optimum { point, gaps, duals } => {
+                if pass.follow(self.search.target, reduced, &duals) <= 0.0 {
+                    return (Settled::Proved(pass.leaf(true)), None);
+                }
+                if self.search.probe.shows(&point) {
+                    return (Settled::Refuted, None);
+                }
+                (Settled::Open, self.costliest(pass, Some((reduced, &gaps))))
+            }
+            Relaxed::Empty(ray) => {
+                let largest = ray.iter().fold(0.0_f64, |most, number| most.max(number.abs()));
+                for multiple in [1e2, 1e4, 1e6, -1e2, -1e4, -1e6] {
+                    let duals: Vec<f64> = ray.iter().map(|number| multiple * number / largest).collect();
+                    if pass.follow(self.search.target, reduced, &duals) < 0.0 {
+                        return (Settled::Proved(pass.leaf(true)), None);
+                    }
+                }
+                (Settled::Open, None)
+            }
+            Relaxed::Nothing => (Settled::Open, None),
+        }
+    }
+
+    /// The unit whose line costs most: how far the line is from the ReLU, at its worst or where a linear program's solution is, times the
+    /// coefficient.
+    fn costliest(&self, pass: &Pass<'_>, program: Option<(&Reduced, &[f64])>) -> Option<(usize, usize)> {
+        let mut best: Option<(f64, usize, usize)> = None;
+        for lines in &pass.lines {
+            let range = pass.range(lines.layer);
+            let gaps: Option<Vec<f64>> = program.map(|(reduced, gaps)| {
+                let mut found = vec![0.0; range.lower.len()];
+                reduced.units_of(lines.layer, gaps).for_each(|(unit, gap)| found[unit] = gap);
+                found
+            });
+            for (unit, &c) in lines.coefficients.iter().enumerate() {
+                let (l, u) = (range.lower[unit], range.upper[unit]);
+                if l >= 0.0 || u <= 0.0 || c == 0.0 {
+                    continue;
+                }
+                let slope = lines.free[0][unit];
+                let worst = if c > 0.0 { -l * u / (u - l) } else { (slope * -l).max((1.0 - slope) * u) };
+                // Where a solution shows no gap at all, the worst decides.
+                let gap = gaps.as_ref().map_or(worst, |gaps| gaps[unit] + 1e-6 * worst);
+                let cost = c.abs() * gap;
+                if best.is_none_or(|(most, ..)| cost > most) {
+                    best = Some((cost, lines.layer, unit));
+                }
+            }
+        }
+        best.map(|(_, layer, unit)| (layer, unit))
+    }
+}
+
+/// What became of a piece.
+enum Settled {
+    Proved(Tree),
+    Refuted,
+    Cut { layer: usize, unit: usize },
+    Open,
+}
