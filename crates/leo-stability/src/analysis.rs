@@ -8,7 +8,7 @@ use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
 use crate::bounds::slopes;
-use crate::budget::Budget;
+use crate::budget::{Budget, Limits};
 use crate::search::reduced::Reduced;
 use crate::search::solver::{self, Program};
 use crate::search::split::Search;
@@ -31,11 +31,12 @@ const PROGRAMS_IN_A_ROW: usize = 8;
 type Bound = (usize, Side);
 
 pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis, DomainError> {
-    let budget = Budget::new(options.stop, options.time_limit, options.memory_limit);
+    let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
     let mut run = Run {
         network,
         options,
-        budget: &budget,
+        limits: &limits,
+        budget: limits.whole(),
         checker: Checker::new(network, domain)?,
         witnesses: Witnesses::new(network, domain),
         believed: Vec::new(),
@@ -46,7 +47,7 @@ pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> 
     let mut start = Instant::now();
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() {
         if let Some(samples) = options.samples {
-            run.witnesses.look_at_samples(samples, &budget)?;
+            run.witnesses.look_at_samples(samples, &run.budget)?;
         }
         run.witnesses.look_around(options.seed);
     }
@@ -57,14 +58,16 @@ pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> 
         layers.push(Layer { node, units, time: now - start });
         start = now;
     }
-    Ok(Analysis { layers, stopped: budget.stopped() })
+    Ok(Analysis { layers, stopped: limits.stopped() })
 }
 
 /// An analysis that has come to some layer.
 struct Run<'a> {
     network: &'a Network,
     options: &'a Options<'a>,
-    budget: &'a Budget<'a>,
+    limits: &'a Limits<'a>,
+    /// What is left for the work at hand.
+    budget: Budget<'a>,
     checker: Checker<'a>,
     witnesses: Witnesses<'a>,
     /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
@@ -114,16 +117,20 @@ impl Run<'_> {
         self.linear_bounds();
         self.climb();
         self.better_slopes();
-        if self.options.engine == Engine::Bounds {
-            return self.split(None);
-        }
-        if self.open_bounds().is_empty() || self.budget.is_exhausted() {
+        if self.open_bounds().is_empty() {
             return;
         }
-        let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
-        self.linear_programs(&reduced);
-        self.split(Some(&reduced));
-        self.mixed_integer_programs(&reduced);
+        // What follows can take long, and shall leave time for the layers after.
+        self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
+        if self.options.engine == Engine::Bounds {
+            self.split(None);
+        } else {
+            let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
+            self.linear_programs(&reduced);
+            self.split(Some(&reduced));
+            self.mixed_integer_programs(&reduced);
+        }
+        self.budget = self.limits.whole();
     }
 
     fn linear_bounds(&mut self) {
@@ -146,7 +153,7 @@ impl Run<'_> {
         let open: Vec<usize> = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none()).collect();
         self.begin(By::Witness, open.len());
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
-        self.witnesses.climb(&self.checker, self.depth, &open, self.budget);
+        self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
         self.settle_unstable();
     }
 
@@ -157,7 +164,7 @@ impl Run<'_> {
             if self.budget.is_exhausted() {
                 return;
             }
-            let slopes = slopes::improved(self.network, self.node, self.checker.ranges(), some, self.budget);
+            let slopes = slopes::improved(self.network, self.node, self.checker.ranges(), some, &self.budget);
             self.checker.prove_linear(some, &slopes);
         }
         self.settle(By::Slopes, &open);
@@ -199,7 +206,7 @@ impl Run<'_> {
         reduced: Option<&'s Reduced>,
         probe: &'s mut Probe<'p>,
     ) -> Search<'s, 'p> {
-        Search { network: self.network, layer: self.node, target, pieces, budget: self.budget, reduced, probe }
+        Search { network: self.network, layer: self.node, target, pieces, budget: &self.budget, reduced, probe }
     }
 
     /// What a mixed-integer program says about a bound.
@@ -213,7 +220,7 @@ impl Run<'_> {
         probe: &mut Probe<'_>,
     ) -> Option<Claim> {
         let target = reduced.target(self.network, self.node, ranges, bound);
-        solver::claim(reduced, &target, start, nodes, self.budget, probe)
+        solver::claim(reduced, &target, start, nodes, &self.budget, probe)
     }
 
     /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In a row of so many, one may

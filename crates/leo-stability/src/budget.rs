@@ -15,43 +15,98 @@ pub enum Stopped {
     OutOfMemory,
 }
 
-/// What is left. Once it is exhausted it stays so.
+/// What stops an analysis as a whole.
 #[derive(Debug, Default)]
-pub(crate) struct Budget<'a> {
+pub(crate) struct Limits<'a> {
     stop: Option<&'a AtomicBool>,
     deadline: Option<Instant>,
     /// In bytes.
     memory: Option<u64>,
+    /// What it was that first ran out.
     stopped: OnceLock<Stopped>,
 }
 
-impl<'a> Budget<'a> {
+impl<'a> Limits<'a> {
     pub(crate) fn new(stop: Option<&'a AtomicBool>, time: Option<Duration>, memory: Option<u64>) -> Self {
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         Self { stop, deadline, memory, stopped: OnceLock::new() }
     }
 
+    /// Everything.
+    pub(crate) fn whole(&self) -> Budget<'_> {
+        Budget { limits: self, deadline: self.deadline, exhausted: AtomicBool::new(false) }
+    }
+
+    /// Of the time that is left, one part of so many.
+    pub(crate) fn part(&self, parts: usize) -> Budget<'_> {
+        let now = Instant::now();
+        let share = |deadline: Instant| {
+            now + deadline.saturating_duration_since(now) / u32::try_from(parts).unwrap_or(u32::MAX)
+        };
+        Budget { deadline: self.deadline.map(share), ..self.whole() }
+    }
+
+    /// What it was that first ran out, if anything did.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        self.stopped.get().copied()
+    }
+}
+
+/// What is left for some of the work. Once it is exhausted it stays so.
+#[derive(Debug)]
+pub(crate) struct Budget<'a> {
+    limits: &'a Limits<'a>,
+    deadline: Option<Instant>,
+    exhausted: AtomicBool,
+}
+
+impl Budget<'_> {
     /// Whether there is nothing left. Cheap enough to be asked before every small piece of work.
     pub(crate) fn is_exhausted(&self) -> bool {
-        if self.stopped.get().is_some() {
+        if self.exhausted.load(Ordering::Relaxed) {
             return true;
         }
         let used = || memory_stats::memory_stats().map_or(0, |stats| stats.physical_mem as u64);
-        let cause = if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        let cause = if self.limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             Stopped::Interrupted
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             Stopped::OutOfTime
-        } else if self.memory.is_some_and(|memory| used() > memory) {
+        } else if self.limits.memory.is_some_and(|memory| used() > memory) {
             Stopped::OutOfMemory
         } else {
             return false;
         };
-        let _ = self.stopped.set(cause);
+        let _ = self.limits.stopped.set(cause);
+        self.exhausted.store(true, Ordering::Relaxed);
         true
     }
+}
 
-    /// What it was that ran out.
-    pub(crate) fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().copied()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_before_the_whole() {
+        let limits = Limits::new(None, Some(Duration::from_secs(3600)), None);
+        let (whole, part) = (limits.whole(), limits.part(2));
+        assert!(part.deadline < whole.deadline && !part.is_exhausted() && limits.stopped().is_none());
+        let late = Limits::new(None, Some(Duration::ZERO), None);
+        assert!(late.part(3).is_exhausted() && late.whole().is_exhausted());
+        assert_eq!(late.stopped(), Some(Stopped::OutOfTime));
+    }
+
+    #[test]
+    fn flags_and_memory_stop_everything() {
+        let stop = AtomicBool::new(false);
+        let limits = Limits::new(Some(&stop), None, None);
+        let budget = limits.whole();
+        assert!(!budget.is_exhausted());
+        stop.store(true, Ordering::Relaxed);
+        assert!(budget.is_exhausted() && limits.part(2).is_exhausted());
+        assert_eq!(limits.stopped(), Some(Stopped::Interrupted));
+        let small = Limits::new(None, None, Some(1 << 10));
+        assert!(small.whole().is_exhausted());
+        assert_eq!(small.stopped(), Some(Stopped::OutOfMemory));
     }
 }
