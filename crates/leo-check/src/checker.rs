@@ -1,5 +1,7 @@
 //! The checker: which ranges of pre-activations are proved.
 
+use std::cmp::Ordering;
+
 use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
@@ -73,6 +75,19 @@ impl<'n> Checker<'n> {
     /// If it has not come there yet.
     pub fn evaluation_error(&self, layer: usize) -> &[f64] {
         &self.errors[pre_activation(self.network, layer).index()]
+    }
+
+    /// Whether a unit's pre-activation is above, below or at 0 at a point of the domain, exactly. Slow: for the few points that rounding leaves
+    /// in doubt. `None` if the point is not in the domain, or the network divides, so that values are no sums of powers of two.
+    ///
+    /// # Panics
+    /// If the layer has no such unit.
+    pub fn exact_sign(&self, layer: usize, unit: usize, point: &[f64]) -> Option<Ordering> {
+        let domain = &self.ranges[0];
+        let inside = |(&x, (&lo, &hi)): (&f64, (&f64, &f64))| lo <= x && x <= hi;
+        let inside =
+            point.len() == domain.len() && point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside);
+        inside.then(|| exact::sign(self.network, pre_activation(self.network, layer), unit, point)).flatten()
     }
 
     /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what

@@ -1,9 +1,11 @@
-//! Linear bounds without any rounding, for the few that rounding leaves in doubt.
+//! Linear bounds, and signs at points, without any rounding, for the few that rounding leaves in doubt.
 //!
 //! Every double is a whole number times a power of two, and so are sums and products of such numbers. The substitution is the same
 //! as in [`crate::backward`]; here nothing is rounded until the end, and then upward.
 
-use leo_network::ValueId;
+use leo_network::{Network, ValueId};
+use std::cmp::Ordering;
+
 use leo_network::op::{Arithmetic, Op};
 use num_bigint::{BigInt, Sign};
 
@@ -100,6 +102,64 @@ impl Dyadic {
             _ => digits * f64::from_bits(((exponent + 1023) as u64) << 52),
         }
     }
+}
+
+/// Whether an element of a value is above, below or at 0 at a point, without any rounding. `None` after a division, whose results are not
+/// doubles, and for points that are not finite.
+pub(crate) fn sign(network: &Network, value: ValueId, element: usize, point: &[f64]) -> Option<Ordering> {
+    if point.iter().any(|x| !x.is_finite()) {
+        return None;
+    }
+    let mut values: Vec<Vec<Dyadic>> = vec![point.iter().map(|&x| Dyadic::new(x)).collect()];
+    for made in &network.nodes()[..value.index()] {
+        let x = &values[made.operands()[0].index()];
+        let result = match made.op() {
+            Op::Relu(_) => x.iter().map(|x| if x.is_positive() { x.clone() } else { Dyadic::default() }).collect(),
+            Op::Dense(dense) => {
+                let (weight, outer) = (dense.weight(), dense.weight().rows());
+                let output = |index: usize| {
+                    let x = &x[index / outer * weight.columns()..];
+                    let bias = dense.bias().map_or(0.0, |bias| bias[index % outer]);
+                    let mut sum = Dyadic::new(bias);
+                    for (&w, x) in weight.row(index % outer).iter().zip(x).filter(|(_, x)| !x.is_zero()) {
+                        sum.add(&x.times(&Dyadic::new(w)));
+                    }
+                    sum
+                };
+                (0..made.shape().elements()).map(output).collect()
+            }
+            Op::Elementwise(elementwise) => {
+                let constants = elementwise.constant().expand(made.shape());
+                let pairs = x.iter().zip(constants.into_iter().map(Dyadic::new));
+                match elementwise.arithmetic() {
+                    Arithmetic::Add => pairs.map(|(x, k)| sum(x, &k)).collect(),
+                    Arithmetic::Multiply => pairs.map(|(x, k)| x.times(&k)).collect(),
+                    Arithmetic::Divide => return None,
+                }
+            }
+            Op::Reshape(_) => x.clone(),
+            Op::Transpose(transpose) => {
+                let sources = transpose.sources(network.shape(made.operands()[0]).extents());
+                sources.into_iter().map(|source| x[source].clone()).collect()
+            }
+            Op::Sum(_) => x.iter().zip(&values[made.operands()[1].index()]).map(|(x, y)| sum(x, y)).collect(),
+        };
+        values.push(result);
+    }
+    let number = &values[value.index()][element];
+    Some(if number.is_zero() {
+        Ordering::Equal
+    } else if number.is_positive() {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    })
+}
+
+fn sum(x: &Dyadic, y: &Dyadic) -> Dyadic {
+    let mut sum = x.clone();
+    sum.add(y);
+    sum
 }
 
 /// An upper bound of the target, or of its negative if it is a lower bound that is asked for: what [`crate::backward`] computes, exactly.

@@ -1,5 +1,6 @@
 //! The order of steps, layer by layer.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use leo_check::{Checker, Range, Side, Slopes};
@@ -125,7 +126,7 @@ impl Run<'_> {
         if self.options.engine == Engine::Bounds {
             self.split(None);
         } else {
-            let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
+            let reduced = Arc::new(Reduced::new(self.network, self.node, self.checker.ranges()));
             self.linear_programs(&reduced);
             self.split(Some(&reduced));
             self.mixed_integer_programs(&reduced);
@@ -155,6 +156,10 @@ impl Run<'_> {
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
         self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
         self.settle_unstable();
+        for unit in open.into_iter().filter(|&unit| self.verdicts[unit].is_none()) {
+            self.witnesses.settle_doubts(&self.checker, self.depth, unit);
+        }
+        self.settle_unstable();
     }
 
     fn better_slopes(&mut self) {
@@ -170,14 +175,14 @@ impl Run<'_> {
         self.settle(By::Slopes, &open);
     }
 
-    fn linear_programs(&mut self, reduced: &Reduced) {
+    fn linear_programs(&mut self, reduced: &Arc<Reduced>) {
         let open = self.open_bounds();
         self.attempt(By::Lp, &open, PROGRAMS_IN_A_ROW, |run, program, bound, probe| {
             (run.search(bound, 1, Some(reduced), probe).relax(run.checker.ranges(), program), None)
         });
     }
 
-    fn split(&mut self, reduced: Option<&Reduced>) {
+    fn split(&mut self, reduced: Option<&Arc<Reduced>>) {
         let (open, pieces) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
         self.attempt(By::Split, &open, 1, |run, _, bound, probe| {
             (run.search(bound, pieces, reduced, probe).run(run.checker.ranges()), None)
@@ -185,7 +190,7 @@ impl Run<'_> {
     }
 
     /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
-    fn mixed_integer_programs(&mut self, reduced: &Reduced) {
+    fn mixed_integer_programs(&mut self, reduced: &Arc<Reduced>) {
         let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
         self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
             let start = run.witnesses.nearest(run.depth, bound.0, bound.1);
@@ -203,7 +208,7 @@ impl Run<'_> {
         &'s self,
         target: Bound,
         pieces: usize,
-        reduced: Option<&'s Reduced>,
+        reduced: Option<&'s Arc<Reduced>>,
         probe: &'s mut Probe<'p>,
     ) -> Search<'s, 'p> {
         Search { network: self.network, layer: self.node, target, pieces, budget: &self.budget, reduced, probe }
@@ -214,7 +219,7 @@ impl Run<'_> {
         &self,
         bound: Bound,
         ranges: &[Range],
-        reduced: &Reduced,
+        reduced: &Arc<Reduced>,
         start: &[f64],
         nodes: usize,
         probe: &mut Probe<'_>,
@@ -268,7 +273,7 @@ impl Run<'_> {
         let known = self.believed.len();
         self.believed.extend_from_slice(&self.checker.ranges()[known..]);
         let this = &*self;
-        let reduced = Reduced::new(this.network, this.node, &this.believed);
+        let reduced = Arc::new(Reduced::new(this.network, this.node, &this.believed));
         let nodes = this.options.nodes.unwrap_or(usize::MAX);
         let ask = |unit: usize| {
             let mut answers = Vec::new();
@@ -304,7 +309,7 @@ impl Run<'_> {
         self.checker.prove_linear(&held, &Slopes::Default);
         self.settle(By::Milp, &held);
         held.retain(|&(unit, _)| self.verdicts[unit].is_none());
-        let reduced = Reduced::new(self.network, self.node, self.checker.ranges());
+        let reduced = Arc::new(Reduced::new(self.network, self.node, self.checker.ranges()));
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(NODES);
         self.attempt(By::Milp, &held, 1, |run, _, bound, probe| {
             (run.search(bound, pieces, Some(&reduced), probe).run(run.checker.ranges()), None)

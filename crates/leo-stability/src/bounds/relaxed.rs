@@ -93,8 +93,7 @@ impl<'a> Pass<'a> {
             let width = range.lower.len();
             let Some(lines) = lines.iter_mut().find(|lines| lines.layer == layer) else { return };
             if let Some((reduced, duals)) = aim {
-                for (unit, dual) in reduced.units_of(layer, duals) {
-                    // Divided by a coefficient of 0, it does not matter.
+                for (unit, dual) in reduced.units_of(layer, duals).filter(|&(unit, _)| flow[unit] != 0.0) {
                     lines.free[0][unit] = (dual / flow[unit]).clamp(0.0, 1.0);
                 }
                 for (cut, multiplier) in cuts.iter().zip(multipliers.iter_mut()).filter(|(cut, _)| cut.layer == layer) {
@@ -140,6 +139,14 @@ impl<'a> Pass<'a> {
             }
         }
         sums
+    }
+
+    /// A solution of a linear program, with inputs that are at a bound moved to the one where the bound of this single row is
+    /// attained: solvers do not mind which, if it makes little difference.
+    pub(crate) fn sharpened(&self, point: &[f64]) -> Vec<f64> {
+        let range = &self.ranges[ValueId::INPUT.index()];
+        let bounds = range.lower.iter().zip(&range.upper).zip(&self.corners);
+        point.iter().zip(bounds).map(|(&x, ((&lo, &hi), &corner))| if lo < x && x < hi { x } else { corner }).collect()
     }
 
     /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.

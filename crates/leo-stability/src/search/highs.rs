@@ -11,11 +11,12 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 use highs::{Col, HighsModelStatus, Model, RowProblem, Sense, SolvedModel};
 use highs_sys::{HighsCallbackDataIn, HighsCallbackDataOut};
 
-use super::reduced::{Affine, Reduced};
+use super::reduced::{Affine, Reduced, Unit};
 use super::{Claim, Cut, Relaxed};
 use crate::budget::Budget;
 use crate::witness::Probe;
@@ -25,11 +26,19 @@ const SIMPLEX_INTERRUPT: c_int = 1;
 const MIP_IMPROVING_SOLUTION: c_int = 4;
 const MIP_INTERRUPT: c_int = 6;
 
-/// A solution of a mixed-integer program that is so good is not looked at twice.
+/// A solution of a mixed-integer program that is so good, as a part of all that its terms could add up to, is not looked at twice.
 const CERTAINLY_POSITIVE: f64 = 1e-3;
 
-/// The columns that both programs have.
+/// What it costs to violate a row of the relaxation, where the objective's terms add up to 1.
+const PRICE: f64 = 1e4;
+
+/// The finest tolerance that HiGHS takes.
+const FINEST: f64 = 1e-10;
+
+/// The columns that both programs have, all of them from 0 to 1 or so, whatever the network's numbers are: inputs count from their lower bound in
+/// multiples of the box's width, and each unit in multiples of the largest that its pre-activation can be.
 struct Columns {
+    reduced: Arc<Reduced>,
     inputs: Vec<Col>,
     on: Vec<Col>,
     off: Vec<Col>,
@@ -37,26 +46,85 @@ struct Columns {
 
 impl Columns {
     /// Adds columns for the input and the units, and the rows that say what the units' pre-activations are.
-    fn new(problem: &mut RowProblem, reduced: &Reduced) -> Self {
-        let bounds = reduced.lower.iter().zip(&reduced.upper);
-        let inputs = bounds.map(|(&lower, &upper)| problem.add_column(0.0, lower..=upper)).collect();
-        let mut columns = Self { inputs, on: Vec::new(), off: Vec::new() };
+    ///
+    /// At a `price`, if there is one, a row may be violated. Then there is a solution even where cuts contradict each other, and
+    /// if it has to pay, the dual values are a proof that there is no such input.
+    fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, price: Option<f64>) -> Self {
+        let widths = reduced.lower.iter().zip(&reduced.upper).map(|(lower, upper)| upper - lower);
+        let inputs = widths.map(|width| problem.add_column(0.0, 0.0..=if width > 0.0 { 1.0 } else { 0.0 })).collect();
+        let mut columns = Self { reduced: Arc::clone(reduced), inputs, on: Vec::new(), off: Vec::new() };
         for unit in &reduced.units {
-            let mut terms = columns.terms(&unit.pre_activation);
+            let (mut terms, constant) = columns.terms(&unit.pre_activation, size(unit));
             columns.on.push(problem.add_column(0.0, 0.0..));
             columns.off.push(problem.add_column(0.0, 0.0..));
             terms.extend([(columns.on[columns.on.len() - 1], -1.0), (columns.off[columns.off.len() - 1], 1.0)]);
-            let constant = -unit.pre_activation.constant;
-            problem.add_row(constant..=constant, terms);
+            if let Some(price) = price {
+                terms.extend([1.0, -1.0].map(|direction| (problem.add_column(price, 0.0..), direction)));
+            }
+            problem.add_row(-constant..=-constant, terms);
         }
         columns
     }
 
-    /// The terms of a linear function that are not 0.
-    fn terms(&self, affine: &Affine) -> Vec<(Col, f64)> {
-        let inputs = self.inputs.iter().copied().zip(affine.inputs.iter().copied());
-        let units = self.on.iter().copied().zip(affine.units.iter().copied());
-        inputs.chain(units).filter(|&(_, c)| c != 0.0).collect()
+    /// The terms of a linear function that are not 0, and its constant, in multiples of `unit`.
+    fn terms(&self, affine: &Affine, unit: f64) -> (Vec<(Col, f64)>, f64) {
+        let Reduced { units, lower, upper } = &*self.reduced;
+        let mut constant = affine.constant;
+        let mut terms = Vec::new();
+        for (index, (&column, &c)) in self.inputs.iter().zip(&affine.inputs).enumerate() {
+            constant += c * lower[index];
+            terms.push((column, c * (upper[index] - lower[index]) / unit));
+        }
+        for ((&column, &c), known) in self.on.iter().zip(&affine.units).zip(units) {
+            terms.push((column, c * size(known) / unit));
+        }
+        terms.retain(|&(_, c)| c != 0.0);
+        (terms, constant / unit)
+    }
+
+    /// Makes a linear function the objective.
+    fn aim(&self, model: &mut Model, target: &Affine) -> Objective {
+        let (mut terms, _) = self.terms(target, 1.0);
+        let unit = terms.iter().map(|(_, c)| c.abs()).sum::<f64>();
+        let unit = if unit > 0.0 && unit.is_finite() { unit } else { 1.0 };
+        let constant;
+        (terms, constant) = self.terms(target, unit);
+        for &column in self.inputs.iter().chain(&self.on) {
+            model.change_column_cost(column, 0.0);
+        }
+        for (column, c) in terms {
+            model.change_column_cost(column, -c);
+        }
+        Objective { unit, constant }
+    }
+
+    /// The input that a solution is.
+    fn point(&self, solution: &[f64]) -> Vec<f64> {
+        let Reduced { lower, upper, .. } = &*self.reduced;
+        lower.iter().zip(upper).zip(solution).map(|((lower, upper), share)| lower + share * (upper - lower)).collect()
+    }
+
+    /// The coefficients of the units' pre-activations that dual values stand for.
+    fn coefficients(&self, duals: &[f64], unit: f64) -> Vec<f64> {
+        self.reduced.units.iter().zip(duals).map(|(known, dual)| dual * unit / size(known)).collect()
+    }
+}
+
+/// The largest that a unit's pre-activation can be.
+fn size(unit: &Unit) -> f64 {
+    unit.upper.max(-unit.lower)
+}
+
+/// How an objective, which is minimised, stands for what is to be maximised.
+#[derive(Clone, Copy)]
+struct Objective {
+    unit: f64,
+    constant: f64,
+}
+
+impl Objective {
+    fn value(self, objective: f64) -> f64 {
+        self.unit * (self.constant - objective)
     }
 }
 
@@ -70,11 +138,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(reduced: &Reduced) -> Option<Self> {
+    pub(crate) fn new(reduced: &Arc<Reduced>) -> Option<Self> {
         let mut problem = RowProblem::default();
-        let columns = Columns::new(&mut problem, reduced);
+        let columns = Columns::new(&mut problem, reduced, Some(PRICE));
         for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
-            let (l, u) = (unit.lower, unit.upper);
+            let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
             let (below, above) = (-l / (u - l), u / (u - l));
             problem.add_row(..=below * u, [(on, below), (off, above)]);
         }
@@ -82,22 +150,17 @@ impl Program {
         set_common_options(&mut model)?;
         model.try_set_option("presolve", "off").ok()?;
         model.try_set_option("solver", "simplex").ok()?;
+        model.try_set_option("primal_feasibility_tolerance", FINEST).ok()?;
+        model.try_set_option("dual_feasibility_tolerance", FINEST).ok()?;
         Some(Self { columns, model: Some(model), cuts: Vec::new() })
     }
 
     /// The maximum of a linear function on the piece of the domain that the cuts leave.
-    pub(crate) fn maximise(
-        &mut self,
-        reduced: &Reduced,
-        target: &Affine,
-        cuts: &[Cut],
-        budget: &Budget<'_>,
-    ) -> Relaxed {
+    pub(crate) fn maximise(&mut self, target: &Affine, cuts: &[Cut], budget: &Budget<'_>) -> Relaxed {
         let Some(mut model) = self.model.take() else { return Relaxed::Nothing };
         let columns = &self.columns;
-        for (&column, &c) in columns.inputs.iter().zip(&target.inputs).chain(columns.on.iter().zip(&target.units)) {
-            model.change_column_cost(column, -c);
-        }
+        let reduced = &columns.reduced;
+        let objective = columns.aim(&mut model, target);
         let shared = self.cuts.iter().zip(cuts).take_while(|(old, new)| old == new).count();
         let mut bound = |cut: &Cut, most: f64| {
             if let Some(position) = reduced.position(cut.layer, cut.unit) {
@@ -108,19 +171,19 @@ impl Program {
         self.cuts[shared..].iter().for_each(|cut| bound(cut, f64::INFINITY));
         cuts[shared..].iter().for_each(|cut| bound(cut, 0.0));
         self.cuts = cuts.to_vec();
-        let mut watch = Watch::new(budget, target.constant);
-        let Some(solved) = solve(model, &mut watch) else { return Relaxed::Nothing };
+        let Some(solved) = solve(model, &mut Watch::new(budget, objective)) else { return Relaxed::Nothing };
         let answer = match solved.status() {
             HighsModelStatus::Optimal => {
                 let solution = solved.get_solution();
-                let value = |column: &Col| solution.columns()[column.index()];
-                let point: Vec<f64> = columns.inputs.iter().map(value).collect();
+                let value = |column: Col| solution.columns()[column.index()];
                 // The triangle is left only upward: the output is at least the pre-activation, and at least 0.
-                let gaps = columns.on.iter().zip(&columns.off).map(|(on, off)| value(on).min(value(off))).collect();
-                let duals = solution.dual_rows()[..reduced.units.len()].to_vec();
-                Relaxed::Optimum { point, gaps, duals }
+                let units = columns.on.iter().zip(&columns.off).zip(&reduced.units);
+                Relaxed::Optimum {
+                    point: columns.point(solution.columns()),
+                    gaps: units.map(|((&on, &off), unit)| size(unit) * value(on).min(value(off))).collect(),
+                    duals: columns.coefficients(solution.dual_rows(), objective.unit),
+                }
             }
-            HighsModelStatus::Infeasible => dual_ray(&solved, reduced).map_or(Relaxed::Nothing, Relaxed::Empty),
             _ => Relaxed::Nothing,
         };
         self.model = Some(solved.into());
@@ -128,22 +191,10 @@ impl Program {
     }
 }
 
-/// What multiples of the units' rows show that there is no solution.
-fn dual_ray(solved: &SolvedModel, reduced: &Reduced) -> Option<Vec<f64>> {
-    let mut ray = vec![0.0; 2 * reduced.units.len()];
-    let mut has_ray = 0;
-    // SAFETY: HiGHS only reads its model through this pointer, whatever the type says, and writes one number for each row to `ray`: the program
-    // has two rows for each unit.
-    #[allow(unsafe_code)]
-    let status = unsafe { highs_sys::Highs_getDualRay(solved.as_ptr().cast_mut(), &raw mut has_ray, ray.as_mut_ptr()) };
-    ray.truncate(reduced.units.len());
-    (status == highs_sys::STATUS_OK && has_ray == 1).then_some(ray)
-}
-
 /// What the paper's mixed-integer program says about the maximum of a linear function: it stops as soon as the maximum is known to be at most 0,
 /// or `probe` says of a solution that it is above. `start` is a point to begin with.
 pub(crate) fn claim(
-    reduced: &Reduced,
+    reduced: &Arc<Reduced>,
     target: &Affine,
     start: &[f64],
     nodes: usize,
@@ -151,40 +202,43 @@ pub(crate) fn claim(
     probe: &mut Probe<'_>,
 ) -> Option<Claim> {
     let mut problem = RowProblem::default();
-    let columns = Columns::new(&mut problem, reduced);
+    let columns = Columns::new(&mut problem, reduced, None);
     for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
+        let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
         let switch = problem.add_integer_column(0.0, 0.0..=1.0);
-        problem.add_row(..=0.0, [(on, 1.0), (switch, -unit.upper)]);
-        problem.add_row(..=-unit.lower, [(off, 1.0), (switch, -unit.lower)]);
+        problem.add_row(..=0.0, [(on, 1.0), (switch, -u)]);
+        problem.add_row(..=-l, [(off, 1.0), (switch, -l)]);
     }
     let mut model = Model::try_new(problem).ok()?;
-    for (column, c) in columns.terms(target) {
-        model.change_column_cost(column, -c);
-    }
+    let objective = columns.aim(&mut model, target);
     set_common_options(&mut model)?;
     model.try_set_option("mip_rel_gap", 0.0).ok()?;
     model.try_set_option("mip_abs_gap", 0.0).ok()?;
     model.try_set_option("mip_max_nodes", i32::try_from(nodes).unwrap_or(i32::MAX)).ok()?;
-    model.try_set_option("objective_target", target.constant - CERTAINLY_POSITIVE).ok()?;
+    model.try_set_option("objective_target", objective.constant - CERTAINLY_POSITIVE).ok()?;
     if !start.is_empty() {
-        let pre_activations = reduced.evaluate(start);
-        let mut solution = start.to_vec();
+        let bounds = reduced.lower.iter().zip(&reduced.upper);
+        let share = |(&x, (lower, upper)): (&f64, (&f64, &f64))| {
+            if upper > lower { (x - lower) / (upper - lower) } else { 0.0 }
+        };
+        let mut solution: Vec<f64> = start.iter().zip(bounds).map(share).collect();
+        let pre_activations: Vec<f64> =
+            reduced.evaluate(start).into_iter().zip(&reduced.units).map(|(g, unit)| g / size(unit)).collect();
         solution.extend(pre_activations.iter().flat_map(|&g| [g.max(0.0), (-g).max(0.0)]));
         solution.extend(pre_activations.iter().map(|&g| f64::from(u8::from(g > 0.0))));
         model.try_set_solution(Some(&solution), None, None, None).ok()?;
     }
-    let mut watch = Watch::new(budget, target.constant);
-    (watch.probe, watch.inputs) = (Some(probe), columns.inputs.len());
+    let mut watch = Watch::new(budget, objective);
+    watch.looks = Some((&columns, probe));
     let solved = solve(model, &mut watch)?;
-    let (mut bound, mut value) = (watch.bound, watch.value);
     if solved.status() == HighsModelStatus::Optimal {
-        value = target.constant - solved.objective_value();
+        watch.value = objective.value(solved.objective_value());
         // Without units it is no mixed-integer program, and has no such bound.
         let dual = if reduced.units.is_empty() { None } else { solved.double_info_value(c"mip_dual_bound").ok() };
-        bound = bound.min(target.constant - dual.unwrap_or_else(|| solved.objective_value()));
+        watch.bound = watch.bound.min(objective.value(dual.unwrap_or_else(|| solved.objective_value())));
         watch.look_at(solved.get_solution().columns());
     }
-    Some(Claim { bound, value })
+    Some(Claim { bound: watch.bound, value: watch.value })
 }
 
 /// Every program runs on one thread: there are as many programs as threads. HiGHS takes no coefficients for 0 that are larger than this.
@@ -198,42 +252,31 @@ fn set_common_options(model: &mut Model) -> Option<()> {
 /// What happens while a program is solved.
 struct Watch<'a, 'p> {
     budget: &'a Budget<'a>,
-    /// What the objective leaves out.
-    constant: f64,
-    /// Looks at solutions, whose first columns are the inputs.
-    probe: Option<&'a mut Probe<'p>>,
-    inputs: usize,
+    objective: Objective,
+    /// Looks at solutions of a mixed-integer program.
+    looks: Option<(&'a Columns, &'a mut Probe<'p>)>,
+    /// The best bound on what is to be maximised, and the best value.
     bound: f64,
     value: f64,
     settled: bool,
 }
 
 impl<'a> Watch<'a, '_> {
-    fn new(budget: &'a Budget<'a>, constant: f64) -> Self {
-        Self {
-            budget,
-            constant,
-            probe: None,
-            inputs: 0,
-            bound: f64::INFINITY,
-            value: f64::NEG_INFINITY,
-            settled: false,
-        }
+    fn new(budget: &'a Budget<'a>, objective: Objective) -> Self {
+        Self { budget, objective, looks: None, bound: f64::INFINITY, value: f64::NEG_INFINITY, settled: false }
     }
 
     /// A solution of a mixed-integer program.
     fn look_at(&mut self, solution: &[f64]) {
-        if let Some(probe) = &mut self.probe
-            && let Some(point) = solution.get(..self.inputs)
-        {
-            self.settled |= probe.shows(point);
+        if let Some((columns, probe)) = &mut self.looks {
+            self.settled |= probe.shows(&columns.point(solution));
         }
     }
 
     /// Whether to stop, given a bound on the objective.
     fn is_over(&mut self, dual_bound: Option<f64>) -> bool {
         if let Some(dual_bound) = dual_bound {
-            self.bound = self.bound.min(self.constant - dual_bound);
+            self.bound = self.bound.min(self.objective.value(dual_bound));
         }
         self.settled || self.bound <= 0.0 || self.budget.is_exhausted()
     }
@@ -280,7 +323,7 @@ unsafe extern "C" fn listen(
         if !output.mip_solution.is_null() && length > 0 {
             // SAFETY: HiGHS says how many numbers there are.
             let solution = unsafe { std::slice::from_raw_parts(output.mip_solution, length) };
-            watch.value = watch.value.max(watch.constant - output.objective_function_value);
+            watch.value = watch.value.max(watch.objective.value(output.objective_function_value));
             watch.look_at(solution);
         }
     }

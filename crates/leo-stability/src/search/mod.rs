@@ -45,8 +45,6 @@ pub(crate) enum Relaxed {
         /// For each unit of the reduced network, the coefficient of its pre-activation in the proof of the maximum.
         duals: Vec<f64>,
     },
-    /// There are no such inputs, and this is what coefficients to add, in any multiple, to prove it.
-    Empty(Vec<f64>),
     /// Nothing: out of budget, or in numerical trouble.
     Nothing,
 }

@@ -1,6 +1,7 @@
 //! Leo was built without HiGHS: no linear and no mixed-integer programs.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use super::reduced::{Affine, Reduced};
 use super::{Claim, Cut, Relaxed};
@@ -11,24 +12,18 @@ use crate::witness::Probe;
 pub(crate) struct Program(Infallible);
 
 impl Program {
-    pub(crate) fn new(_reduced: &Reduced) -> Option<Self> {
+    pub(crate) fn new(_reduced: &Arc<Reduced>) -> Option<Self> {
         None
     }
 
-    pub(crate) fn maximise(
-        &mut self,
-        _reduced: &Reduced,
-        _target: &Affine,
-        _cuts: &[Cut],
-        _budget: &Budget<'_>,
-    ) -> Relaxed {
+    pub(crate) fn maximise(&mut self, _target: &Affine, _cuts: &[Cut], _budget: &Budget<'_>) -> Relaxed {
         match self.0 {}
     }
 }
 
 /// Nothing is claimed.
 pub(crate) fn claim(
-    _reduced: &Reduced,
+    _reduced: &Arc<Reduced>,
     _target: &Affine,
     _start: &[f64],
     _nodes: usize,

@@ -5,6 +5,8 @@
 //! most. On each piece the signs that are known there help by multipliers, which a few steps of descent find, or else a linear program. Each bound is attained
 //! at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
 
+use std::sync::Arc;
+
 use leo_check::{Range, Side, Tree};
 use leo_network::Network;
 
@@ -23,6 +25,9 @@ const LOOK_EVERY: usize = 10;
 /// How many pieces are looked at before linear programs help.
 const CHEAP_PIECES: usize = 16;
 
+/// A bound that the checker will not find to be above 0, whatever is rounded.
+const CLEARLY_NEGATIVE: f64 = -1e-12;
+
 /// A search for a proof that a pre-activation is nowhere above 0 (an upper bound) or nowhere below 0 (a lower one).
 pub(crate) struct Search<'a, 'p> {
     pub(crate) network: &'a Network,
@@ -32,7 +37,7 @@ pub(crate) struct Search<'a, 'p> {
     pub(crate) pieces: usize,
     pub(crate) budget: &'a Budget<'a>,
     /// For linear programs, if there are to be any.
-    pub(crate) reduced: Option<&'a Reduced>,
+    pub(crate) reduced: Option<&'a Arc<Reduced>>,
     /// Is shown points, and says whether one of them has the sign that is to be excluded.
     pub(crate) probe: &'a mut Probe<'p>,
 }
@@ -52,12 +57,12 @@ impl<'a, 'p> Search<'a, 'p> {
     pub(crate) fn relax(self, ranges: &[Range], program: &mut Option<Program>) -> Outcome {
         let mut pass = Pass::new(self.network, self.layer, ranges, &[], 1);
         let mut progress = self.begin(ranges, program.take());
-        let (settled, _) = progress.ask_program(&mut pass);
+        let answer = progress.ask_program(&mut pass);
         *program = progress.program;
-        match settled {
-            Settled::Proved(tree) => Outcome::Proved(tree),
-            Settled::Refuted => Outcome::Refuted,
-            Settled::Cut { .. } | Settled::Open => Outcome::Open,
+        match answer {
+            Some((_, _, bound)) if bound < CLEARLY_NEGATIVE => Outcome::Proved(pass.leaf(true)),
+            Some((point, _, _)) if progress.search.probe.shows(&point) => Outcome::Refuted,
+            _ => Outcome::Open,
         }
     }
 }
@@ -111,37 +116,39 @@ impl Progress<'_, '_> {
     /// Tries to settle a piece without cutting it.
     fn settle(&mut self, pass: &mut Pass<'_>) -> Settled {
         let bound = pass.backward(&[self.search.target])[0];
-        if bound < 0.0 {
+        if bound < CLEARLY_NEGATIVE {
             return Settled::Proved(pass.leaf(false));
         }
         if self.search.probe.shows(&pass.corners) {
             return Settled::Refuted;
         }
-        let costliest = self.costliest(pass, None);
-        let helped = self.target.is_some() && (costliest.is_none() || self.looked_at > CHEAP_PIECES);
+        // Perhaps the checker sees that a bound is exactly 0.
+        let mut last_resort = (bound <= 0.0).then(|| pass.leaf(false));
+        let mut cut = self.costliest(pass, None);
+        let helped = self.target.is_some() && (cut.is_none() || self.looked_at > CHEAP_PIECES);
         // Where nothing is left to cut, it is worth a little more, and costs more.
-        let steps = if costliest.is_some() || helped { STEPS } else { LAST_STEPS };
+        let steps = if cut.is_some() || helped { STEPS } else { LAST_STEPS };
         self.looked_at += steps / STEPS - 1;
         match self.improve_multipliers(pass, bound, steps) {
             Settled::Open => {}
             settled => return settled,
         }
-        let mut best = costliest;
-        if helped {
-            match self.ask_program(pass) {
-                (Settled::Open, None) => {}
-                (Settled::Open, found) => best = found,
-                (settled, _) => return settled,
+        if helped && let Some((point, gaps, bound)) = self.ask_program(pass) {
+            if bound < CLEARLY_NEGATIVE {
+                return Settled::Proved(pass.leaf(true));
             }
+            if self.search.probe.shows(&point) || self.search.probe.shows(&pass.sharpened(&point)) {
+                return Settled::Refuted;
+            }
+            if bound <= -CLEARLY_NEGATIVE {
+                last_resort = Some(pass.leaf(true));
+            }
+            cut = self.costliest(pass, Some(&gaps));
         }
-        match best {
-            Some((layer, unit)) => Settled::Cut { layer, unit },
-            // Nothing left to cut; perhaps the checker sees that a bound is exactly 0.
-            None if bound == 0.0 => {
-                pass.multipliers.fill(0.0);
-                Settled::Proved(pass.leaf(false))
-            }
-            None => Settled::Open,
+        match (cut, last_resort) {
+            (Some((layer, unit)), _) => Settled::Cut { layer, unit },
+            (None, Some(leaf)) => Settled::Proved(leaf),
+            (None, None) => Settled::Open,
         }
     }
 
@@ -165,66 +172,52 @@ impl Progress<'_, '_> {
             pass.forward();
             pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
             bound = pass.backward(&[self.search.target])[0];
-            if bound < 0.0 {
+            if bound < CLEARLY_NEGATIVE {
                 return Settled::Proved(pass.leaf(false));
             }
         }
         Settled::Open
     }
 
-    /// Solves the linear program of a piece, and says where to cut it if that did not settle it.
-    fn ask_program(&mut self, pass: &mut Pass<'_>) -> (Settled, Option<(usize, usize)>) {
-        let (Some(reduced), Some(target)) = (self.search.reduced, &self.target) else { return (Settled::Open, None) };
+    /// Solves the linear program of a piece: the input where its maximum is attained, how far units are from what they should be there, and the
+    /// bound with the slopes and multipliers that it names, which the pass has now.
+    fn ask_program(&mut self, pass: &mut Pass<'_>) -> Option<(Vec<f64>, Vec<f64>, f64)> {
+        let (reduced, target) = (self.search.reduced?, self.target.as_ref()?);
         if self.program.is_none() {
             self.program = Program::new(reduced);
         }
-        let Some(program) = &mut self.program else { return (Settled::Open, None) };
-        match program.maximise(reduced, target, pass.cuts, self.search.budget) {
+        match self.program.as_mut()?.maximise(target, pass.cuts, self.search.budget) {
             Relaxed::Optimum { point, gaps, duals } => {
-                if pass.follow(self.search.target, reduced, &duals) <= 0.0 {
-                    return (Settled::Proved(pass.leaf(true)), None);
-                }
-                if self.search.probe.shows(&point) {
-                    return (Settled::Refuted, None);
-                }
-                (Settled::Open, self.costliest(pass, Some((reduced, &gaps))))
+                Some((point, gaps, pass.follow(self.search.target, reduced, &duals)))
             }
-            Relaxed::Empty(ray) => {
-                let largest = ray.iter().fold(0.0_f64, |most, number| most.max(number.abs()));
-                for multiple in [1e2, 1e4, 1e6, -1e2, -1e4, -1e6] {
-                    let duals: Vec<f64> = ray.iter().map(|number| multiple * number / largest).collect();
-                    if pass.follow(self.search.target, reduced, &duals) < 0.0 {
-                        return (Settled::Proved(pass.leaf(true)), None);
-                    }
-                }
-                (Settled::Open, None)
-            }
-            Relaxed::Nothing => (Settled::Open, None),
+            Relaxed::Nothing => None,
         }
     }
 
     /// The unit whose line costs most: how far the line is from the ReLU, at its worst or where a linear program's solution is, times the
     /// coefficient.
-    fn costliest(&self, pass: &Pass<'_>, program: Option<(&Reduced, &[f64])>) -> Option<(usize, usize)> {
+    fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Option<(usize, usize)> {
         let mut best: Option<(f64, usize, usize)> = None;
         for lines in &pass.lines {
             let range = pass.range(lines.layer);
-            let gaps: Option<Vec<f64>> = program.map(|(reduced, gaps)| {
+            let gaps: Option<Vec<f64>> = self.search.reduced.zip(gaps).map(|(reduced, gaps)| {
                 let mut found = vec![0.0; range.lower.len()];
                 reduced.units_of(lines.layer, gaps).for_each(|(unit, gap)| found[unit] = gap);
                 found
             });
             for (unit, &c) in lines.coefficients.iter().enumerate() {
                 let (l, u) = (range.lower[unit], range.upper[unit]);
-                if l >= 0.0 || u <= 0.0 || c == 0.0 {
+                if l >= 0.0 || u <= 0.0 {
                     continue;
                 }
                 let slope = lines.free[0][unit];
                 let worst = if c > 0.0 { -l * u / (u - l) } else { (slope * -l).max((1.0 - slope) * u) };
-                // Where a solution shows no gap at all, the worst decides.
-                let gap = gaps.as_ref().map_or(worst, |gaps| gaps[unit] + 1e-6 * worst);
-                let cost = c.abs() * gap;
-                if best.is_none_or(|(most, ..)| cost > most) {
+                // Where a solution shows no gap at all, the worst decides. Where no coefficient is left, the gaps do.
+                let cost = match &gaps {
+                    Some(gaps) => c.abs() * (gaps[unit] + 1e-6 * worst) + 1e-6 * gaps[unit],
+                    None => c.abs() * worst,
+                };
+                if cost > best.map_or(0.0, |(most, ..)| most) {
                     best = Some((cost, lines.layer, unit));
                 }
             }

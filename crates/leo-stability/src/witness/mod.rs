@@ -7,6 +7,7 @@
 
 mod gradient;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -33,12 +34,14 @@ struct Best {
     row: Option<usize>,
     /// The point; empty if there is none yet.
     point: Arc<[f64]>,
+    /// Whether exact arithmetic says that it has the sign.
+    certain: bool,
 }
 
 impl Best {
-    /// Takes what is better.
+    /// Takes what is better, or as good: later points are chosen with more care.
     fn offer(&mut self, value: f64, row: usize) {
-        if value > self.value {
+        if value >= self.value {
             self.value = value;
             self.row = Some(row);
         }
@@ -63,7 +66,7 @@ impl<'n> Witnesses<'n> {
     pub(crate) fn new(network: &'n Network, domain: &'n Domain) -> Self {
         let evaluator = Evaluator::new(network);
         let layers: Vec<usize> = network.relu_layers().collect();
-        let nothing = Best { value: f64::NEG_INFINITY, row: None, point: Arc::new([]) };
+        let nothing = Best { value: f64::NEG_INFINITY, row: None, point: Arc::new([]), certain: false };
         let units = |layer: &usize| vec![[(); 2].map(|()| nothing.clone()); network.nodes()[*layer].shape().elements()];
         let best = layers.iter().map(units).collect();
         Self { network, domain, workspace: evaluator.workspace(), evaluator, best, layers, block: Vec::new() }
@@ -120,6 +123,7 @@ impl<'n> Witnesses<'n> {
                 for best in units.iter_mut().flatten() {
                     if let Some(row) = best.row.take() {
                         let point = || self.block[row * inputs..][..inputs].into();
+                        best.certain = false;
                         best.point = kept[row].get_or_insert_with(point).clone();
                     }
                 }
@@ -140,6 +144,16 @@ impl<'n> Witnesses<'n> {
     /// Inputs where a unit is off, and where it is on.
     pub(crate) fn of(&self, layer: usize, unit: usize) -> [Vec<f64>; 2] {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
+    }
+
+    /// Settles by exact arithmetic whether points have a sign of this unit, where rounding leaves a doubt.
+    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, unit: usize) {
+        let error = checker.evaluation_error(self.layers[layer])[unit];
+        for (best, wanted) in self.best[layer][unit].iter_mut().zip([Ordering::Less, Ordering::Greater]) {
+            if best.value.abs() <= error && !best.certain {
+                best.certain = checker.exact_sign(self.layers[layer], unit, &best.point) == Some(wanted);
+            }
+        }
     }
 
     /// The input that comes nearest to refuting a bound of 0.
@@ -163,7 +177,8 @@ impl<'n> Witnesses<'n> {
 
     fn shows(&self, checker: &Checker<'_>, layer: usize, unit: usize, sign: usize) -> bool {
         let error = checker.evaluation_error(self.layers[layer])[unit];
-        self.best[layer][unit][sign].value > error
+        let best = &self.best[layer][unit][sign];
+        best.value > error || best.certain
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
