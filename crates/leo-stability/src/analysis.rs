@@ -154,11 +154,9 @@ impl Run<'_> {
         let open: Vec<usize> = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none()).collect();
         self.begin(By::Witness, open.len());
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
+        self.witnesses.settle_doubts(&self.checker, self.depth, &open);
         self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
-        self.settle_unstable();
-        for unit in open.into_iter().filter(|&unit| self.verdicts[unit].is_none()) {
-            self.witnesses.settle_doubts(&self.checker, self.depth, unit);
-        }
+        self.witnesses.settle_doubts(&self.checker, self.depth, &open);
         self.settle_unstable();
     }
 

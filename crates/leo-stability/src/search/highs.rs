@@ -17,7 +17,7 @@ use highs::{Col, HighsModelStatus, Model, RowProblem, Sense, SolvedModel};
 use highs_sys::{HighsCallbackDataIn, HighsCallbackDataOut};
 
 use super::reduced::{Affine, Reduced, Unit};
-use super::{Claim, Cut, Relaxed};
+use super::{Claim, Cut, Optimum};
 use crate::budget::Budget;
 use crate::witness::Probe;
 
@@ -29,8 +29,9 @@ const MIP_INTERRUPT: c_int = 6;
 /// A solution of a mixed-integer program that is so good, as a part of all that its terms could add up to, is not looked at twice.
 const CERTAINLY_POSITIVE: f64 = 1e-3;
 
-/// What it costs to violate a row of the relaxation, where the objective's terms add up to 1.
-const PRICE: f64 = 1e4;
+/// What it costs to violate a row of the relaxation, where the objective's terms add up to 1: more if somebody pays. The less it is, the less do
+/// the solver's tolerances matter.
+const PRICES: [f64; 3] = [1e2, 1e4, 1e6];
 
 /// The finest tolerance that HiGHS takes.
 const FINEST: f64 = 1e-10;
@@ -42,24 +43,31 @@ struct Columns {
     inputs: Vec<Col>,
     on: Vec<Col>,
     off: Vec<Col>,
+    /// How far rows are violated.
+    violations: Vec<Col>,
 }
 
 impl Columns {
     /// Adds columns for the input and the units, and the rows that say what the units' pre-activations are.
     ///
-    /// At a `price`, if there is one, a row may be violated. Then there is a solution even where cuts contradict each other, and
+    /// In a relaxation, rows may be violated at a price. Then there is a solution even where cuts contradict each other, and
     /// if it has to pay, the dual values are a proof that there is no such input.
-    fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, price: Option<f64>) -> Self {
+    fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, relaxed: bool) -> Self {
         let widths = reduced.lower.iter().zip(&reduced.upper).map(|(lower, upper)| upper - lower);
         let inputs = widths.map(|width| problem.add_column(0.0, 0.0..=if width > 0.0 { 1.0 } else { 0.0 })).collect();
-        let mut columns = Self { reduced: Arc::clone(reduced), inputs, on: Vec::new(), off: Vec::new() };
+        let mut columns =
+            Self { reduced: Arc::clone(reduced), inputs, on: Vec::new(), off: Vec::new(), violations: Vec::new() };
         for unit in &reduced.units {
             let (mut terms, constant) = columns.terms(&unit.pre_activation, size(unit));
             columns.on.push(problem.add_column(0.0, 0.0..));
             columns.off.push(problem.add_column(0.0, 0.0..));
             terms.extend([(columns.on[columns.on.len() - 1], -1.0), (columns.off[columns.off.len() - 1], 1.0)]);
-            if let Some(price) = price {
-                terms.extend([1.0, -1.0].map(|direction| (problem.add_column(price, 0.0..), direction)));
+            if relaxed {
+                terms.extend([1.0, -1.0].map(|direction| {
+                    let violation = problem.add_column(PRICES[0], 0.0..);
+                    columns.violations.push(violation);
+                    (violation, direction)
+                }));
             }
             problem.add_row(-constant..=-constant, terms);
         }
@@ -140,7 +148,7 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn new(reduced: &Arc<Reduced>) -> Option<Self> {
         let mut problem = RowProblem::default();
-        let columns = Columns::new(&mut problem, reduced, Some(PRICE));
+        let columns = Columns::new(&mut problem, reduced, true);
         for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
             let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
             let (below, above) = (-l / (u - l), u / (u - l));
@@ -155,9 +163,10 @@ impl Program {
         Some(Self { columns, model: Some(model), cuts: Vec::new() })
     }
 
-    /// The maximum of a linear function on the piece of the domain that the cuts leave.
-    pub(crate) fn maximise(&mut self, target: &Affine, cuts: &[Cut], budget: &Budget<'_>) -> Relaxed {
-        let Some(mut model) = self.model.take() else { return Relaxed::Nothing };
+    /// The maximum of a linear function on the piece of the domain that the cuts leave. `None` if the budget is exhausted, or
+    /// HiGHS is in trouble.
+    pub(crate) fn maximise(&mut self, target: &Affine, cuts: &[Cut], budget: &Budget<'_>) -> Option<Optimum> {
+        let mut model = self.model.take()?;
         let columns = &self.columns;
         let reduced = &columns.reduced;
         let objective = columns.aim(&mut model, target);
@@ -171,22 +180,28 @@ impl Program {
         self.cuts[shared..].iter().for_each(|cut| bound(cut, f64::INFINITY));
         cuts[shared..].iter().for_each(|cut| bound(cut, 0.0));
         self.cuts = cuts.to_vec();
-        let Some(solved) = solve(model, &mut Watch::new(budget, objective)) else { return Relaxed::Nothing };
-        let answer = match solved.status() {
-            HighsModelStatus::Optimal => {
-                let solution = solved.get_solution();
-                let value = |column: Col| solution.columns()[column.index()];
-                // The triangle is left only upward: the output is at least the pre-activation, and at least 0.
-                let units = columns.on.iter().zip(&columns.off).zip(&reduced.units);
-                Relaxed::Optimum {
-                    point: columns.point(solution.columns()),
-                    gaps: units.map(|((&on, &off), unit)| size(unit) * value(on).min(value(off))).collect(),
-                    duals: columns.coefficients(solution.dual_rows(), objective.unit),
-                }
+        let mut answer = None;
+        for price in PRICES {
+            for &violation in &columns.violations {
+                model.change_column_cost(violation, price);
             }
-            _ => Relaxed::Nothing,
-        };
-        self.model = Some(solved.into());
+            let solved = solve(model, &mut Watch::new(budget, objective))?;
+            let solution = (solved.status() == HighsModelStatus::Optimal).then(|| solved.get_solution());
+            model = solved.into();
+            let Some(solution) = solution else { break };
+            let value = |column: Col| solution.columns()[column.index()];
+            // The triangle is left only upward: the output is at least the pre-activation, and at least 0.
+            let units = columns.on.iter().zip(&columns.off).zip(&reduced.units);
+            answer = Some(Optimum {
+                point: columns.point(solution.columns()),
+                gaps: units.map(|((&on, &off), unit)| size(unit) * value(on).min(value(off))).collect(),
+                duals: columns.coefficients(solution.dual_rows(), objective.unit),
+            });
+            if columns.violations.iter().all(|&violation| value(violation) <= FINEST) {
+                break;
+            }
+        }
+        self.model = Some(model);
         answer
     }
 }
@@ -202,7 +217,7 @@ pub(crate) fn claim(
     probe: &mut Probe<'_>,
 ) -> Option<Claim> {
     let mut problem = RowProblem::default();
-    let columns = Columns::new(&mut problem, reduced, None);
+    let columns = Columns::new(&mut problem, reduced, false);
     for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
         let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
         let switch = problem.add_integer_column(0.0, 0.0..=1.0);

@@ -34,19 +34,14 @@ impl Cut {
     }
 }
 
-/// What a linear program over the relaxed network said.
-pub(crate) enum Relaxed {
-    /// Its maximum was found.
-    Optimum {
-        /// The input where it is attained.
-        point: Vec<f64>,
-        /// For each unit of the reduced network, how far its output is above what it should be.
-        gaps: Vec<f64>,
-        /// For each unit of the reduced network, the coefficient of its pre-activation in the proof of the maximum.
-        duals: Vec<f64>,
-    },
-    /// Nothing: out of budget, or in numerical trouble.
-    Nothing,
+/// The solution of a linear program over the relaxed network.
+pub(crate) struct Optimum {
+    /// The input where its maximum is attained.
+    pub(crate) point: Vec<f64>,
+    /// For each unit of the reduced network, how far its output is above what it should be.
+    pub(crate) gaps: Vec<f64>,
+    /// For each unit of the reduced network, the coefficient of its pre-activation in the proof of the maximum.
+    pub(crate) duals: Vec<f64>,
 }
 
 /// What a mixed-integer program said, to be believed or not.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::reduced::{Affine, Reduced};
-use super::{Claim, Cut, Relaxed};
+use super::{Claim, Cut, Optimum};
 use crate::budget::Budget;
 use crate::witness::Probe;
 
@@ -16,7 +16,7 @@ impl Program {
         None
     }
 
-    pub(crate) fn maximise(&mut self, _target: &Affine, _cuts: &[Cut], _budget: &Budget<'_>) -> Relaxed {
+    pub(crate) fn maximise(&mut self, _target: &Affine, _cuts: &[Cut], _budget: &Budget<'_>) -> Option<Optimum> {
         match self.0 {}
     }
 }

@@ -12,7 +12,7 @@ use leo_network::Network;
 
 use super::reduced::{Affine, Reduced};
 use super::solver::Program;
-use super::{Cut, Outcome, Relaxed};
+use super::{Cut, Optimum, Outcome};
 use crate::bounds::relaxed::Pass;
 use crate::budget::Budget;
 use crate::witness::Probe;
@@ -60,8 +60,8 @@ impl<'a, 'p> Search<'a, 'p> {
         let answer = progress.ask_program(&mut pass);
         *program = progress.program;
         match answer {
-            Some((_, _, bound)) if bound < CLEARLY_NEGATIVE => Outcome::Proved(pass.leaf(true)),
-            Some((point, _, _)) if progress.search.probe.shows(&point) => Outcome::Refuted,
+            Some((_, bound)) if bound < CLEARLY_NEGATIVE => Outcome::Proved(pass.leaf(true)),
+            Some((optimum, _)) if progress.search.probe.shows(&optimum.point) => Outcome::Refuted,
             _ => Outcome::Open,
         }
     }
@@ -133,7 +133,7 @@ impl Progress<'_, '_> {
             Settled::Open => {}
             settled => return settled,
         }
-        if helped && let Some((point, gaps, bound)) = self.ask_program(pass) {
+        if helped && let Some((Optimum { point, gaps, .. }, bound)) = self.ask_program(pass) {
             if bound < CLEARLY_NEGATIVE {
                 return Settled::Proved(pass.leaf(true));
             }
@@ -179,19 +179,15 @@ impl Progress<'_, '_> {
         Settled::Open
     }
 
-    /// Solves the linear program of a piece: the input where its maximum is attained, how far units are from what they should be there, and the
-    /// bound with the slopes and multipliers that it names, which the pass has now.
-    fn ask_program(&mut self, pass: &mut Pass<'_>) -> Option<(Vec<f64>, Vec<f64>, f64)> {
+    /// Solves the linear program of a piece: its solution, and the bound with the slopes and multipliers that it names, which the pass has now.
+    fn ask_program(&mut self, pass: &mut Pass<'_>) -> Option<(Optimum, f64)> {
         let (reduced, target) = (self.search.reduced?, self.target.as_ref()?);
         if self.program.is_none() {
             self.program = Program::new(reduced);
         }
-        match self.program.as_mut()?.maximise(target, pass.cuts, self.search.budget) {
-            Relaxed::Optimum { point, gaps, duals } => {
-                Some((point, gaps, pass.follow(self.search.target, reduced, &duals)))
-            }
-            Relaxed::Nothing => None,
-        }
+        let optimum = self.program.as_mut()?.maximise(target, pass.cuts, self.search.budget)?;
+        let bound = pass.follow(self.search.target, reduced, &optimum.duals);
+        Some((optimum, bound))
     }
 
     /// The unit whose line costs most: how far the line is from the ReLU, at its worst or where a linear program's solution is, times the

@@ -39,9 +39,9 @@ struct Best {
 }
 
 impl Best {
-    /// Takes what is better, or as good: later points are chosen with more care.
+    /// Takes what is better, or as good: later points are chosen with more care. What is certain stays.
     fn offer(&mut self, value: f64, row: usize) {
-        if value >= self.value {
+        if value >= self.value && !self.certain {
             self.value = value;
             self.row = Some(row);
         }
@@ -123,7 +123,6 @@ impl<'n> Witnesses<'n> {
                 for best in units.iter_mut().flatten() {
                     if let Some(row) = best.row.take() {
                         let point = || self.block[row * inputs..][..inputs].into();
-                        best.certain = false;
                         best.point = kept[row].get_or_insert_with(point).clone();
                     }
                 }
@@ -146,12 +145,15 @@ impl<'n> Witnesses<'n> {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
     }
 
-    /// Settles by exact arithmetic whether points have a sign of this unit, where rounding leaves a doubt.
-    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, unit: usize) {
-        let error = checker.evaluation_error(self.layers[layer])[unit];
-        for (best, wanted) in self.best[layer][unit].iter_mut().zip([Ordering::Less, Ordering::Greater]) {
-            if best.value.abs() <= error && !best.certain {
-                best.certain = checker.exact_sign(self.layers[layer], unit, &best.point) == Some(wanted);
+    /// Settles by exact arithmetic which signs of these units points have, where rounding leaves a doubt.
+    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize]) {
+        let node = self.layers[layer];
+        for &unit in units {
+            let error = checker.evaluation_error(node)[unit];
+            for (best, wanted) in self.best[layer][unit].iter_mut().zip([Ordering::Less, Ordering::Greater]) {
+                if best.value.abs() <= error && !best.certain {
+                    best.certain = checker.exact_sign(node, unit, &best.point) == Some(wanted);
+                }
             }
         }
     }
