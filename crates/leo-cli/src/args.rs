@@ -330,7 +330,7 @@ pub struct DomainArguments {
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     pub domain: Option<String>,
 
-    /// The range of the samples in this file (.npy or IDX), input by input
+    /// The range of the samples in this file (.npy or IDX), input by input, if there is no --domain
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use assert_cmd::Command;
+use leo_network::Array;
 use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
-use leo_network::{Array, Model};
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
 
@@ -31,7 +31,6 @@ fn help_is_worth_reading() {
     let text = |arguments: &[&str]| stdout(&leo(Path::new("."), arguments));
     insta::assert_snapshot!("help", text(&["--help"]));
     insta::assert_snapshot!("help_inspect", text(&["inspect", "--help"]));
-    insta::assert_snapshot!("help_analyze", text(&["analyze", "--help"]));
     insta::assert_snapshot!("help_run", text(&["run", "--help"]));
     insta::assert_snapshot!("help_convert", text(&["convert", "--help"]));
     assert_eq!(text(&["--version"]), format!("leo {}\n", env!("CARGO_PKG_VERSION")));
@@ -42,78 +41,6 @@ fn inspect_shows_layers_and_domain() {
     insta::assert_snapshot!("inspect", stdout(&leo(&models(), &["inspect", "digits.onnx", "--domain", "0,1"])));
     let arguments = ["inspect", "digits.onnx", "--data", "digits.npy", "--margin", "0.5", "--json"];
     insta::assert_snapshot!("inspect_json", stdout(&leo(&models(), &arguments)));
-}
-
-#[test]
-fn analyze_says_what_every_unit_is() -> Anything {
-    let folder = tempfile::tempdir()?;
-    // Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2.
-    let text = "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
-    std::fs::write(folder.path().join("three.nnet"), text)?;
-    let printed = stdout(&leo(folder.path(), &["analyze", "three.nnet", "--domain", "0,1"]));
-    // The first table's last column is the time.
-    let (kinds, rest) = printed.split_once("\n\n").ok_or("two tables")?;
-    let without_time = |line: &str| {
-        line.trim_end_matches(|c| c != '|').trim_end_matches('|').rsplit_once('|').map(|(line, _)| line.to_owned())
-    };
-    let mut lines: Vec<String> =
-        kinds.lines().map(|line| without_time(line).unwrap_or_else(|| line.to_owned())).collect();
-    lines.extend([String::new(), rest.to_owned()]);
-    insta::assert_snapshot!("analyze", lines.join("\n"));
-
-    let json = stdout(&leo(folder.path(), &["analyze", "three.nnet", "--domain", "0,1", "--json"]));
-    let json: serde_json::Value = serde_json::from_str(&json)?;
-    let units = json["layers"][0]["units"].as_array().ok_or("units")?;
-    let statuses: Vec<_> = units.iter().map(|unit| unit["status"].as_str().unwrap_or_default()).collect();
-    assert_eq!(statuses, ["inactive", "active", "unstable"]);
-    assert_eq!(
-        (&json["version"], &json["engine"], &json["totals"]["undecided"]),
-        (&1.into(), &"auto".into(), &0.into())
-    );
-    assert!(units.iter().all(|unit| unit["by"].is_string() && unit["lower"].as_f64() <= unit["upper"].as_f64()));
-
-    let output = leo(&models(), &["analyze", "digits.onnx"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr)?.contains("give the inputs that matter: --domain LO,HI"));
-    Ok(())
-}
-
-/// Every unit of the networks that ship is decided, and nothing that was proved is seen to fail.
-#[test]
-fn analyze_decides_the_models_that_ship() -> Anything {
-    for entry in std::fs::read_dir(models().join("mnist"))? {
-        let path = entry?.path();
-        let name = path.to_string_lossy().into_owned();
-        let output = leo(Path::new("."), &["analyze", &name, "--domain", "0,1", "--json"]);
-        let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        assert_eq!((output.status.code(), &json["totals"]["undecided"]), (Some(0), &0.into()), "{name}");
-
-        let model = Model::load(&path)?;
-        let network = model.network();
-        let mut state = 1_u64;
-        let points: Vec<f64> = (0..64 * 784)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                f64::from((state >> 33) as u32 % 3) / 2.0
-            })
-            .collect();
-        let evaluator = leo_network::Evaluator::<f64>::new(network);
-        let mut workspace = evaluator.workspace();
-        let values = evaluator.forward(&mut workspace, &points);
-        for (layer, node) in network.relu_layers().enumerate() {
-            let units = json["layers"][layer]["units"].as_array().ok_or("units")?;
-            for row in values.get(network.nodes()[node].operands()[0]).chunks(units.len()) {
-                for (unit, &number) in units.iter().zip(row) {
-                    let bound = |key: &str| unit[key].as_f64().unwrap_or(f64::NAN);
-                    assert!(
-                        bound("lower") - 1e-9 <= number && number <= bound("upper") + 1e-9,
-                        "{name}: {unit} at {number}"
-                    );
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 #[test]

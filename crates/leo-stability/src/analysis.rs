@@ -46,7 +46,7 @@ pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> 
         verdicts: Vec::new(),
     };
     let mut start = Instant::now();
-    if options.engine != Engine::Milp && network.relu_layers().next().is_some() {
+    if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
         if let Some(samples) = options.samples {
             run.witnesses.look_at_samples(samples, &run.budget)?;
         }
@@ -59,7 +59,8 @@ pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> 
         layers.push(Layer { node, units, time: now - start });
         start = now;
     }
-    Ok(Analysis { layers, stopped: limits.stopped() })
+    let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
+    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open) })
 }
 
 /// An analysis that has come to some layer.
@@ -153,6 +154,9 @@ impl Run<'_> {
     fn climb(&mut self) {
         let open: Vec<usize> = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none()).collect();
         self.begin(By::Witness, open.len());
+        if self.budget.is_exhausted() {
+            return;
+        }
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
         self.witnesses.settle_doubts(&self.checker, self.depth, &open);
         self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);

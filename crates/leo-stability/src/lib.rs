@@ -86,7 +86,7 @@ pub struct Layer {
 pub struct Analysis {
     /// All layers of ReLUs, from the first to the last.
     pub layers: Vec<Layer>,
-    /// Why it stopped before it was through, if it did. What was not decided by then is undecided.
+    /// Why units are undecided that it did not get to, if that is so.
     pub stopped: Option<Stopped>,
 }
 

@@ -73,3 +73,33 @@ fn a_solver_alone_is_wrong_where_weights_are_below_its_tolerance() -> Anything {
     }
     Ok(())
 }
+
+/// On one thread and on two: the same verdicts, by the same steps, with the same bounds, bit for bit.
+#[test]
+fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut builder = Network::builder(Shape::new([12])?);
+    let (mut value, mut width) = (ValueId::INPUT, 12);
+    for depth in 0..3 {
+        let weights = (0..20 * width).map(|_| random.f64() - 0.5).collect();
+        let biases = (0..20).map(|_| 2.5 * (random.f64() - 0.5)).collect();
+        let dense = Dense::new(Matrix::new(20, width, weights)?, Some(biases))?;
+        let g = builder.add(format!("fc{depth}"), dense, &[value])?;
+        value = builder.add(format!("relu{depth}"), Relu, &[g])?;
+        width = 20;
+    }
+    let network = builder.finish(vec![value])?;
+    let domain = Domain::uniform(12, -0.5, 0.5)?;
+    let answers = |threads: usize| -> Result<_, Box<dyn std::error::Error>> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let options = Options { witnesses: true, nodes: Some(50), ..Options::default() };
+        let analysis = pool.install(|| analyze(&network, &domain, &options))?;
+        Ok(analysis.layers.into_iter().map(|layer| layer.units).collect::<Vec<_>>())
+    };
+    let alone = answers(1)?;
+    let searched = |by| alone.iter().flatten().filter(|unit| unit.by == Some(by)).count();
+    assert!(searched(By::Split) + searched(By::Lp) > 0, "there is something to search for");
+    assert_eq!(alone, answers(2)?);
+    assert_eq!(alone, answers(5)?);
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! `leo analyze`: verdicts, limits, and what other programs may rely on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use leo_network::{Array, Evaluator, Model};
+use serde_json::Value;
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
+    command.current_dir(folder).arg("analyze").args(arguments);
+    command
+}
+
+fn analyze(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("the program runs")
+}
+
+/// The report, for an exit code. Nothing but complaints goes to standard error, and here there is no terminal.
+fn report(folder: &Path, arguments: &[&str], code: i32) -> Anything<Value> {
+    let output = analyze(folder, &[arguments, &["--json"]].concat());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{complaint}");
+    assert_eq!(complaint.lines().count(), usize::from(code != 0), "{complaint}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The units of all layers.
+fn units(report: &Value) -> Vec<&Value> {
+    let layers = report["layers"].as_array().into_iter().flatten();
+    layers.flat_map(|layer| layer["units"].as_array().into_iter().flatten()).collect()
+}
+
+fn mnist_models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist")
+}
+
+/// Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2.
+const THREE: &str =
+    "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
+
+fn three_units() -> Anything<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("three.nnet"), THREE)?;
+    Ok(folder)
+}
+
+#[test]
+fn every_unit_gets_a_verdict() -> Anything {
+    insta::assert_snapshot!("help_analyze", String::from_utf8(analyze(Path::new("."), &["--help"]).stdout)?);
+    let folder = three_units()?;
+    let output = analyze(folder.path(), &["three.nnet", "--domain", "0,1"]);
+    let printed = String::from_utf8(output.stdout)?;
+    // The first table's last column is the time.
+    let (kinds, rest) = printed.split_once("\n\n").ok_or("two tables")?;
+    let without_time =
+        |line: &str| line.trim_end_matches('|').rsplit_once('|').map_or(line.to_owned(), |(line, _)| line.to_owned());
+    let kinds: Vec<String> = kinds.lines().map(without_time).collect();
+    insta::assert_snapshot!("analyze", format!("{}\n\n{rest}", kinds.join("\n")));
+
+    let json = report(folder.path(), &["three.nnet", "--domain", "0,1", "--witnesses"], 0)?;
+    let statuses: Vec<_> = units(&json).iter().map(|unit| unit["status"].as_str().unwrap_or_default()).collect();
+    assert_eq!(statuses, ["inactive", "active", "unstable"]);
+    assert_eq!((&json["version"], &json["engine"], &json["stopped"]), (&1.into(), &"auto".into(), &Value::Null));
+    assert_eq!(json["totals"]["by"], serde_json::json!({"interval": 2, "witness": 1}));
+    assert!(units(&json).iter().all(|unit| unit["by"].is_string() && unit["lower"].as_f64() <= unit["upper"].as_f64()));
+    let witnesses = &units(&json)[2]["witnesses"];
+    assert!(witnesses["off"][0].as_f64() < Some(0.5) && witnesses["on"][0].as_f64() > Some(0.5), "{witnesses}");
+
+    let output = analyze(&mnist_models(), &["25-25-l1-0-seed-0.onnx"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr)?.contains("give the inputs that matter: --domain LO,HI"));
+    Ok(())
+}
+
+/// Every unit of the networks that ship is decided, and nothing that was proved is seen to fail.
+#[test]
+fn the_models_that_ship_are_decided() -> Anything {
+    for entry in std::fs::read_dir(mnist_models())? {
+        let path = entry?.path();
+        let name = path.to_string_lossy().into_owned();
+        let json = report(Path::new("."), &[&name, "--domain", "0,1"], 0)?;
+        assert_eq!(json["totals"]["undecided"], 0, "{name}");
+
+        let model = Model::load(&path)?;
+        let network = model.network();
+        let mut state = 1_u64;
+        let points: Vec<f64> = (0..64 * 784)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                f64::from((state >> 33) as u32 % 3) / 2.0
+            })
+            .collect();
+        let evaluator = Evaluator::<f64>::new(network);
+        let mut workspace = evaluator.workspace();
+        let values = evaluator.forward(&mut workspace, &points);
+        for (layer, node) in network.relu_layers().enumerate() {
+            let units = json["layers"][layer]["units"].as_array().ok_or("units")?;
+            for row in values.get(network.nodes()[node].operands()[0]).chunks(units.len()) {
+                for (unit, &number) in units.iter().zip(row) {
+                    let bound = |key: &str| unit[key].as_f64().unwrap_or(f64::NAN);
+                    assert!(
+                        bound("lower") - 1e-9 <= number && number <= bound("upper") + 1e-9,
+                        "{name}: {unit} at {number}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The paper's way comes to the same verdicts, unit by unit.
+#[test]
+fn mixed_integer_programs_agree() -> Anything {
+    for model in ["25-25-l1-0-seed-0.onnx", "25-25-l1-0.0002-seed-0.onnx", "25-25-l1-0.001-seed-0.onnx"] {
+        let statuses = |engine: &[&str]| -> Anything<Vec<Value>> {
+            let json = report(&mnist_models(), &[&[model, "--domain", "0,1"], engine].concat(), 0)?;
+            Ok(units(&json).iter().map(|unit| unit["status"].clone()).collect())
+        };
+        let auto = statuses(&[])?;
+        assert_eq!(auto, statuses(&["--engine", "milp"])?, "{model}");
+    }
+    Ok(())
+}
+
+#[test]
+fn limits_leave_the_rest_undecided() -> Anything {
+    let network = "100-100-l1-0.0001-seed-0.onnx";
+    let cases = [
+        (&["--time-limit", "0"][..], "time limit"),
+        (&["--memory-limit", "1"], "memory limit"),
+        (&["--engine", "milp", "--time-limit", "0.5"], "time limit"),
+    ];
+    for (limit, stopped) in cases {
+        let json = report(&mnist_models(), &[&[network, "--domain", "0,1"], limit].concat(), 1)?;
+        assert_eq!(json["stopped"], stopped, "{limit:?}");
+        let undecided = units(&json).iter().filter(|unit| unit["status"] == "undecided").count();
+        assert_eq!((units(&json).len(), &json["totals"]["undecided"]), (200, &undecided.into()), "{limit:?}");
+        assert!(undecided > 0 && units(&json).iter().all(|unit| unit["lower"].as_f64() < unit["upper"].as_f64()));
+    }
+    let output = analyze(&mnist_models(), &[network, "--domain", "0,1", "--time-limit", "-1"]);
+    assert_eq!(output.status.code(), Some(2));
+    Ok(())
+}
+
+#[test]
+fn ctrl_c_reports_what_is_decided() -> Anything {
+    let arguments = ["100-100-l1-0.0001-seed-0.onnx", "--domain", "0,1", "--engine", "milp", "--json"];
+    let mut command = command(&mnist_models(), &arguments);
+    let child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    // Long enough for the first layer, and far too short for the second.
+    sleep(Duration::from_secs(2));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+    let output = child.wait_with_output()?;
+    let complaint = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(130), "{complaint}");
+    assert!(complaint.contains("undecided"), "{complaint}");
+    let json: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(json["stopped"], "interrupted");
+    let decided = |layer: usize| {
+        let units = json["layers"][layer]["units"].as_array().map(Vec::as_slice).unwrap_or_default();
+        units.iter().filter(|unit| unit["status"] != "undecided").count()
+    };
+    assert_eq!(decided(0), 100);
+    assert!(decided(1) < 100);
+    Ok(())
+}
+
+#[test]
+fn samples_are_inputs_to_begin_with() -> Anything {
+    let folder = three_units()?;
+    Array::new(vec![2, 1], vec![0.25_f64, 7.0])?.save(&folder.path().join("x.npy"))?;
+    let json = report(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "x.npy"], 0)?;
+    assert_eq!(json["domain"]["upper"], serde_json::json!([1.0]), "the samples are not the domain");
+    let json = report(folder.path(), &["three.nnet", "--data", "x.npy"], 0)?;
+    assert_eq!(json["domain"]["upper"], serde_json::json!([7.0]), "here they are");
+    Array::new(vec![2, 3], vec![0.25_f32; 6])?.save(&folder.path().join("bad.npy"))?;
+    let output = analyze(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "bad.npy"]);
+    assert_eq!(output.status.code(), Some(2));
+    let complaint = String::from_utf8(output.stderr)?;
+    assert_eq!(complaint.lines().count(), 1);
+    assert!(complaint.starts_with("leo: bad.npy: ") && complaint.contains("[2, 3]"), "{complaint}");
+    Ok(())
+}
