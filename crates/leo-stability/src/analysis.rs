@@ -124,15 +124,23 @@ impl Run<'_> {
         }
         // What follows can take long, and shall leave time for the layers after.
         self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
-        if self.options.engine == Engine::Bounds {
-            self.split(None);
-        } else {
-            let reduced = Arc::new(Reduced::new(self.network, self.node, self.checker.ranges()));
-            self.linear_programs(&reduced);
-            self.split(Some(&reduced));
-            self.mixed_integer_programs(&reduced);
+        let reduced = match self.options.engine {
+            Engine::Bounds => None,
+            Engine::Auto | Engine::Milp => self.reduced(self.checker.ranges()),
+        };
+        if let Some(reduced) = &reduced {
+            self.linear_programs(reduced);
+        }
+        self.split(reduced.as_ref());
+        if let Some(reduced) = &reduced {
+            self.mixed_integer_programs(reduced);
         }
         self.budget = self.limits.whole();
+    }
+
+    /// What is before the layer, for a solver.
+    fn reduced(&self, ranges: &[Range]) -> Option<Arc<Reduced>> {
+        Reduced::new(self.network, self.node, ranges).map(Arc::new)
     }
 
     fn linear_bounds(&mut self) {
@@ -275,7 +283,7 @@ impl Run<'_> {
         let known = self.believed.len();
         self.believed.extend_from_slice(&self.checker.ranges()[known..]);
         let this = &*self;
-        let reduced = Arc::new(Reduced::new(this.network, this.node, &this.believed));
+        let Some(reduced) = this.reduced(&this.believed) else { return };
         let nodes = this.options.nodes.unwrap_or(usize::MAX);
         let ask = |unit: usize| {
             let mut answers = Vec::new();
@@ -311,10 +319,10 @@ impl Run<'_> {
         self.checker.prove_linear(&held, &Slopes::Default);
         self.settle(By::Milp, &held);
         held.retain(|&(unit, _)| self.verdicts[unit].is_none());
-        let reduced = Arc::new(Reduced::new(self.network, self.node, self.checker.ranges()));
+        let reduced = self.reduced(self.checker.ranges());
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(NODES);
         self.attempt(By::Milp, &held, 1, |run, _, bound, probe| {
-            (run.search(bound, pieces, Some(&reduced), probe).run(run.checker.ranges()), None)
+            (run.search(bound, pieces, reduced.as_ref(), probe).run(run.checker.ranges()), None)
         });
         self.trust(&claims);
     }

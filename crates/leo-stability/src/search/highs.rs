@@ -90,20 +90,23 @@ impl Columns {
         (terms, constant / unit)
     }
 
-    /// Makes a linear function the objective.
-    fn aim(&self, model: &mut Model, target: &Affine) -> Objective {
+    /// Makes a linear function the objective, unless its numbers have overflowed.
+    fn aim(&self, model: &mut Model, target: &Affine) -> Option<Objective> {
         let (mut terms, _) = self.terms(target, 1.0);
         let unit = terms.iter().map(|(_, c)| c.abs()).sum::<f64>();
-        let unit = if unit > 0.0 && unit.is_finite() { unit } else { 1.0 };
+        let unit = if unit > 0.0 { unit } else { 1.0 };
         let constant;
         (terms, constant) = self.terms(target, unit);
+        if !(unit.is_finite() && constant.is_finite()) {
+            return None;
+        }
         for &column in self.inputs.iter().chain(&self.on) {
             model.change_column_cost(column, 0.0);
         }
         for (column, c) in terms {
             model.change_column_cost(column, -c);
         }
-        Objective { unit, constant }
+        Some(Objective { unit, constant })
     }
 
     /// The input that a solution is.
@@ -169,7 +172,7 @@ impl Program {
         let mut model = self.model.take()?;
         let columns = &self.columns;
         let reduced = &columns.reduced;
-        let objective = columns.aim(&mut model, target);
+        let objective = columns.aim(&mut model, target)?;
         let shared = self.cuts.iter().zip(cuts).take_while(|(old, new)| old == new).count();
         let mut bound = |cut: &Cut, most: f64| {
             if let Some(position) = reduced.position(cut.layer, cut.unit) {
@@ -225,7 +228,7 @@ pub(crate) fn claim(
         problem.add_row(..=-l, [(off, 1.0), (switch, -l)]);
     }
     let mut model = Model::try_new(problem).ok()?;
-    let objective = columns.aim(&mut model, target);
+    let objective = columns.aim(&mut model, target)?;
     set_common_options(&mut model)?;
     model.try_set_option("mip_rel_gap", 0.0).ok()?;
     model.try_set_option("mip_abs_gap", 0.0).ok()?;

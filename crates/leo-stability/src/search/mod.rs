@@ -10,8 +10,7 @@ pub(crate) mod split;
 #[cfg_attr(not(feature = "highs"), path = "none.rs")]
 pub(crate) mod solver;
 
-use leo_check::Range;
-use leo_network::Network;
+use leo_check::Tree;
 
 /// A unit of an earlier layer, and on which side of its threshold a piece of the domain lies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,19 +18,6 @@ pub(crate) struct Cut {
     pub(crate) layer: usize,
     pub(crate) unit: usize,
     pub(crate) on: bool,
-}
-
-impl Cut {
-    /// The ranges on its side.
-    fn applied(&self, network: &Network, ranges: &[Range]) -> Vec<Range> {
-        let mut piece = ranges.to_vec();
-        let range = &mut piece[network.nodes()[self.layer].operands()[0].index()];
-        match self.on {
-            true => range.lower[self.unit] = 0.0,
-            false => range.upper[self.unit] = 0.0,
-        }
-        piece
-    }
 }
 
 /// The solution of a linear program over the relaxed network.
@@ -56,7 +42,7 @@ pub(crate) struct Claim {
 /// What was found about one bound.
 pub(crate) enum Outcome {
     /// This proves it, if the checker agrees.
-    Proved(leo_check::Tree),
+    Proved(Tree),
     /// An input with the sign that was to be excluded is known now.
     Refuted,
     /// Neither, within the budget.

@@ -15,6 +15,16 @@ pub(crate) struct Affine {
     pub(crate) constant: f64,
 }
 
+impl Affine {
+    /// Finite if all its numbers are, and do not add up to too much.
+    pub(crate) fn size(&self) -> f64 {
+        self.inputs.iter().chain(&self.units).map(|c| c.abs()).sum::<f64>() + self.constant.abs()
+    }
+}
+
+/// The most numbers that a reduced network may be made of.
+const MOST_NUMBERS: usize = 1 << 26;
+
 /// A unit that can be on or off.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
@@ -35,14 +45,23 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    /// What is before a layer, where `ranges` hold.
-    pub(crate) fn new(network: &Network, layer: usize, ranges: &[Range]) -> Self {
+    /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have overflowed.
+    pub(crate) fn new(network: &Network, layer: usize, ranges: &[Range]) -> Option<Self> {
         let input = &ranges[ValueId::INPUT.index()];
+        let is_open = |range: &Range, unit: usize| range.lower[unit] < 0.0 && range.upper[unit] > 0.0;
+        let before = || network.relu_layers().take_while(|&before| before < layer);
+        let range_of = |layer: usize| &ranges[network.nodes()[layer].operands()[0].index()];
+        let units: usize = before()
+            .map(range_of)
+            .map(|range| (0..range.lower.len()).filter(|&unit| is_open(range, unit)).count())
+            .sum();
+        if units.saturating_mul(units + input.lower.len()) > MOST_NUMBERS {
+            return None;
+        }
         let mut reduced = Self { units: Vec::new(), lower: input.lower.clone(), upper: input.upper.clone() };
-        for before in network.relu_layers().take_while(|&before| before < layer) {
-            let range = &ranges[network.nodes()[before].operands()[0].index()];
-            let open: Vec<usize> =
-                (0..range.lower.len()).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0).collect();
+        for before in before() {
+            let range = range_of(before);
+            let open: Vec<usize> = (0..range.lower.len()).filter(|&unit| is_open(range, unit)).collect();
             let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
             let rows = reduced.pre_activations(network, before, ranges, &wanted);
             let unit = |(unit, pre_activation): (usize, Affine)| Unit {
@@ -54,7 +73,9 @@ impl Reduced {
             };
             reduced.units.extend(open.into_iter().zip(rows).map(unit));
         }
-        reduced
+        let widths = reduced.lower.iter().zip(&reduced.upper).map(|(lower, upper)| upper - lower);
+        let sizes = reduced.units.iter().map(|unit| unit.upper - unit.lower + unit.pre_activation.size());
+        widths.chain(sizes).all(f64::is_finite).then_some(reduced)
     }
 
     /// What is to be shown to be nowhere above 0.

@@ -25,6 +25,8 @@ const LOOK_EVERY: usize = 10;
 /// How many pieces are looked at before linear programs help.
 const CHEAP_PIECES: usize = 16;
 
+/// How often a piece may have been cut: trees are walked by recursion.
+const DEEPEST: usize = 256;
 /// A bound that the checker will not find to be above 0, whatever is rounded.
 const CLEARLY_NEGATIVE: f64 = -1e-12;
 
@@ -50,7 +52,7 @@ impl<'a, 'p> Search<'a, 'p> {
 
     /// Looks for a proof on the domain, where `ranges` hold.
     pub(crate) fn run(self, ranges: &[Range]) -> Outcome {
-        self.begin(ranges, None).piece(ranges, &mut Vec::new())
+        self.begin(ranges, None).piece(&mut ranges.to_vec(), &mut Vec::new())
     }
 
     /// Looks for a proof without any cut, by a linear program that others may have used before.
@@ -79,8 +81,8 @@ struct Progress<'a, 'p> {
 
 impl Progress<'_, '_> {
     /// Goes through the pieces of the piece that `cuts` leave, where `ranges` hold.
-    fn piece(&mut self, ranges: &[Range], cuts: &mut Vec<Cut>) -> Outcome {
-        if self.looked_at >= self.search.pieces || self.search.budget.is_exhausted() {
+    fn piece(&mut self, ranges: &mut [Range], cuts: &mut Vec<Cut>) -> Outcome {
+        if self.looked_at >= self.search.pieces || cuts.len() > DEEPEST || self.search.budget.is_exhausted() {
             return Outcome::Open;
         }
         self.looked_at += 1;
@@ -94,11 +96,13 @@ impl Progress<'_, '_> {
             }
         };
         let (layer, unit) = cut;
+        let value = self.search.network.nodes()[layer].operands()[0].index();
+        let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
         let mut halves = Vec::new();
         for on in [false, true] {
-            let cut = Cut { layer, unit, on };
-            cuts.push(cut);
-            let outcome = self.piece(&cut.applied(self.search.network, ranges), cuts);
+            (ranges[value].lower[unit], ranges[value].upper[unit]) = if on { (0.0, upper) } else { (lower, 0.0) };
+            cuts.push(Cut { layer, unit, on });
+            let outcome = self.piece(ranges, cuts);
             cuts.pop();
             match outcome {
                 Outcome::Proved(tree) => halves.push(Box::new(tree)),
@@ -107,6 +111,7 @@ impl Progress<'_, '_> {
                 Outcome::Open => {}
             }
         }
+        (ranges[value].lower[unit], ranges[value].upper[unit]) = (lower, upper);
         match <[Box<Tree>; 2]>::try_from(halves) {
             Ok([off, on]) => Outcome::Proved(Tree::Split { layer, unit, off, on }),
             Err(_) => Outcome::Open,
