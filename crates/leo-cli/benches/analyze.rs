@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let arguments = ["--engine", "milp", "--trust-solver", "--time-limit", &limit.to_string()];
         let (time, open) = analyze(&model, &arguments)?;
-        let at_least = if open > 0 { "more than " } else { "" };
+        let at_least = if time.as_secs_f64() >= limit { "more than " } else { "" };
         println!(" {:.1} s | {open} | {at_least}{:.0} |", time.as_secs_f64(), time.as_secs_f64() / auto.as_secs_f64());
     }
     Ok(())

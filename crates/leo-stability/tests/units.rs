@@ -92,7 +92,7 @@ fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
     let domain = Domain::uniform(12, -0.5, 0.5)?;
     let answers = |threads: usize| -> Result<_, Box<dyn std::error::Error>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        let options = Options { witnesses: true, nodes: Some(20), ..Options::default() };
+        let options = Options { witnesses: true, nodes: Some(50), ..Options::default() };
         let analysis = pool.install(|| analyze(&network, &domain, &options))?;
         Ok(analysis.layers.into_iter().map(|layer| layer.units).collect::<Vec<_>>())
     };
