@@ -13,6 +13,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use leo_check::{Checker, Range, Side};
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values, Workspace};
+use rayon::prelude::*;
 
 use crate::bounds::relaxed::Pass;
 use crate::budget::Budget;
@@ -25,27 +26,29 @@ const CLIMBS: usize = 12;
 /// How far toward the corner the points of a climb lie.
 const STRIDES: [f64; 3] = [1.0, 0.5, 0.1];
 
+/// The most points that are evaluated together: a task for one thread.
+const BLOCK: usize = 64;
+/// How many such blocks are prepared at once, for however many threads.
+const BLOCKS_AT_ONCE: usize = 16;
+
 /// The best that is known of one sign of one unit.
 #[derive(Clone, Debug)]
 struct Best {
     /// The pre-activation times the sign that is looked for.
     value: f64,
-    /// Where it was found in the block that is looked at.
-    row: Option<usize>,
-    /// The point; empty if there is none yet.
+    /// Where it was found; empty if there is none yet.
     point: Arc<[f64]>,
     /// Whether exact arithmetic says that it has the sign.
     certain: bool,
 }
 
-impl Best {
-    /// Takes what is better, or as good: later points are chosen with more care. What is certain stays.
-    fn offer(&mut self, value: f64, row: usize) {
-        if value >= self.value && !self.certain {
-            self.value = value;
-            self.row = Some(row);
-        }
-    }
+/// A point that is better than the best before for one sign of one unit.
+struct Found {
+    layer: usize,
+    unit: usize,
+    sign: usize,
+    value: f64,
+    point: Arc<[f64]>,
 }
 
 /// Points of the domain, and which signs they show.
@@ -53,12 +56,11 @@ pub(crate) struct Witnesses<'n> {
     network: &'n Network,
     domain: &'n Domain,
     evaluator: Evaluator<f64>,
-    workspace: Workspace<f64>,
     /// For each layer and unit, for both signs, negative first.
     best: Vec<Vec<[Best; 2]>>,
     layers: Vec<usize>,
-    /// The points that are looked at.
-    block: Vec<f64>,
+    /// How many points are evaluated together.
+    block: usize,
 }
 
 impl<'n> Witnesses<'n> {
@@ -66,10 +68,11 @@ impl<'n> Witnesses<'n> {
     pub(crate) fn new(network: &'n Network, domain: &'n Domain) -> Self {
         let evaluator = Evaluator::new(network);
         let layers: Vec<usize> = network.relu_layers().collect();
-        let nothing = Best { value: f64::NEG_INFINITY, row: None, point: Arc::new([]), certain: false };
+        let nothing = Best { value: f64::NEG_INFINITY, point: Arc::new([]), certain: false };
         let units = |layer: &usize| vec![[(); 2].map(|()| nothing.clone()); network.nodes()[*layer].shape().elements()];
         let best = layers.iter().map(units).collect();
-        Self { network, domain, workspace: evaluator.workspace(), evaluator, best, layers, block: Vec::new() }
+        let block = evaluator.block_rows().min(BLOCK);
+        Self { network, domain, evaluator, best, layers, block }
     }
 
     /// Looks at samples, a block at a time.
@@ -80,7 +83,7 @@ impl<'n> Witnesses<'n> {
             return Err(DomainError::Samples { given, wanted });
         }
         let mut numbers = samples.iter();
-        let length = self.evaluator.block_rows() * self.domain.len();
+        let length = BLOCKS_AT_ONCE * self.block * self.domain.len();
         let mut block: Vec<f64> = Vec::with_capacity(length);
         loop {
             block.clear();
@@ -107,25 +110,49 @@ impl<'n> Witnesses<'n> {
 
     /// Evaluates points, or the points of the domain next to them, and keeps those that are the best yet for some unit.
     pub(crate) fn look_at(&mut self, points: &[f64]) {
+        let blocks = points.par_chunks(self.block * self.domain.len());
+        let found = blocks.map_init(|| self.evaluator.workspace(), |workspace, block| self.scan(workspace, block));
+        let found: Vec<Vec<Found>> = found.collect();
+        self.keep(found);
+    }
+
+    /// Evaluates a block of points, and says for which units they are better than what is known, or as good: later points are chosen with more care.
+    fn scan(&self, workspace: &mut Workspace<f64>, points: &[f64]) -> Vec<Found> {
         let inputs = self.domain.len();
-        for points in points.chunks(self.evaluator.block_rows() * inputs) {
-            clamp(self.domain, points, &mut self.block);
-            let values = self.evaluator.forward(&mut self.workspace, &self.block);
-            let mut kept: Vec<Option<Arc<[f64]>>> = vec![None; self.block.len() / inputs];
-            for (units, &layer) in self.best.iter_mut().zip(&self.layers) {
-                let rows = values.get(self.network.nodes()[layer].operands()[0]).chunks_exact(units.len());
-                for (row, numbers) in rows.enumerate() {
-                    for ([off, on], &number) in units.iter_mut().zip(numbers) {
-                        off.offer(-number, row);
-                        on.offer(number, row);
+        let mut block = Vec::with_capacity(points.len());
+        clamp(self.domain, points, &mut block);
+        let values = self.evaluator.forward(workspace, &block);
+        let mut shared: Vec<Option<Arc<[f64]>>> = vec![None; block.len() / inputs];
+        let mut found = Vec::new();
+        for (layer, (units, &node)) in self.best.iter().zip(&self.layers).enumerate() {
+            let mut rows: Vec<[(f64, usize); 2]> =
+                units.iter().map(|best| best.each_ref().map(|best| (best.value, usize::MAX))).collect();
+            let numbers = values.get(self.network.nodes()[node].operands()[0]);
+            for (row, numbers) in numbers.chunks_exact(units.len()).enumerate() {
+                for (best, &number) in rows.iter_mut().zip(numbers) {
+                    for (best, value) in best.iter_mut().zip([-number, number]) {
+                        if value >= best.0 {
+                            *best = (value, row);
+                        }
                     }
                 }
-                for best in units.iter_mut().flatten() {
-                    if let Some(row) = best.row.take() {
-                        let point = || self.block[row * inputs..][..inputs].into();
-                        best.point = kept[row].get_or_insert_with(point).clone();
-                    }
+            }
+            for (unit, best) in rows.into_iter().enumerate() {
+                for (sign, (value, row)) in best.into_iter().enumerate().filter(|(_, (_, row))| *row != usize::MAX) {
+                    let point = shared[row].get_or_insert_with(|| block[row * inputs..][..inputs].into()).clone();
+                    found.push(Found { layer, unit, sign, value, point });
                 }
+            }
+        }
+        found
+    }
+
+    /// Keeps what is better, block by block. What is certain stays.
+    fn keep(&mut self, found: Vec<Vec<Found>>) {
+        for Found { layer, unit, sign, value, point } in found.into_iter().flatten() {
+            let best = &mut self.best[layer][unit][sign];
+            if value >= best.value && !best.certain {
+                *best = Best { value, point, certain: false };
             }
         }
     }
@@ -185,16 +212,22 @@ impl<'n> Witnesses<'n> {
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
     pub(crate) fn look_at_corners(&mut self, layer: usize, ranges: &[Range], bounds: &[(usize, Side)]) {
-        for bounds in bounds.chunks(self.evaluator.block_rows()) {
-            let mut pass = Pass::new(self.network, self.layers[layer], ranges, &[], bounds.len());
-            pass.backward(bounds);
-            self.look_at(&pass.corners);
-        }
+        let found: Vec<Vec<Found>> = bounds
+            .par_chunks(self.block)
+            .map_init(
+                || self.evaluator.workspace(),
+                |workspace, bounds| {
+                    let mut pass = Pass::new(self.network, self.layers[layer], ranges, &[], bounds.len());
+                    pass.backward(bounds);
+                    self.scan(workspace, &pass.corners)
+                },
+            )
+            .collect();
+        self.keep(found);
     }
 
     /// Looks for the signs that these units of a layer lack.
     pub(crate) fn climb(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize], budget: &Budget<'_>) {
-        let value = self.network.nodes()[self.layers[layer]].operands()[0];
         for _ in 0..CLIMBS {
             let lacking: Vec<(usize, usize)> = units
                 .iter()
@@ -204,33 +237,42 @@ impl<'n> Witnesses<'n> {
             if lacking.is_empty() || budget.is_exhausted() {
                 return;
             }
-            let mut next = Vec::new();
-            for block in lacking.chunks(self.evaluator.block_rows()) {
-                let starts: Vec<f64> =
-                    block.iter().flat_map(|&(unit, sign)| self.best[layer][unit][sign].point.iter().copied()).collect();
-                let elements: Vec<usize> = block.iter().map(|&(unit, _)| unit).collect();
-                let values: Values<'_, f64> = self.evaluator.forward(&mut self.workspace, &starts);
-                let gradients = gradients(self.network, value, values, &elements);
-                let rows = gradients.chunks_exact(self.domain.len()).zip(starts.chunks_exact(self.domain.len()));
-                for ((gradient, start), &(_, sign)) in rows.zip(block) {
-                    for stride in STRIDES {
-                        let bounds = self.domain.lo().iter().zip(self.domain.hi());
-                        for ((&slope, &from), (&lo, &hi)) in gradient.iter().zip(start).zip(bounds) {
-                            let uphill = if sign == 1 { slope } else { -slope };
-                            let corner = if uphill > 0.0 {
-                                hi
-                            } else if uphill < 0.0 {
-                                lo
-                            } else {
-                                from
-                            };
-                            next.push(between(from, corner, stride).clamp(lo, hi));
-                        }
-                    }
+            let rows = (self.block / STRIDES.len()).max(1);
+            let found: Vec<Vec<Found>> = lacking
+                .par_chunks(rows)
+                .map_init(|| self.evaluator.workspace(), |workspace, lacking| self.step(workspace, layer, lacking))
+                .collect();
+            self.keep(found);
+        }
+    }
+
+    /// From the best point of each of these units and signs, goes uphill, and looks there.
+    fn step(&self, workspace: &mut Workspace<f64>, layer: usize, lacking: &[(usize, usize)]) -> Vec<Found> {
+        let (inputs, value) = (self.domain.len(), self.network.nodes()[self.layers[layer]].operands()[0]);
+        let point = |&(unit, sign): &(usize, usize)| self.best[layer][unit][sign].point.iter().copied();
+        let starts: Vec<f64> = lacking.iter().flat_map(point).collect();
+        let units: Vec<usize> = lacking.iter().map(|&(unit, _)| unit).collect();
+        let values: Values<'_, f64> = self.evaluator.forward(workspace, &starts);
+        let gradients = gradients(self.network, value, values, &units);
+        let mut points = Vec::with_capacity(STRIDES.len() * starts.len());
+        let rows = gradients.chunks_exact(inputs).zip(starts.chunks_exact(inputs));
+        for ((gradient, start), &(_, sign)) in rows.zip(lacking) {
+            for stride in STRIDES {
+                let bounds = self.domain.lo().iter().zip(self.domain.hi());
+                for ((&slope, &from), (&lo, &hi)) in gradient.iter().zip(start).zip(bounds) {
+                    let uphill = if sign == 1 { slope } else { -slope };
+                    let corner = if uphill > 0.0 {
+                        hi
+                    } else if uphill < 0.0 {
+                        lo
+                    } else {
+                        from
+                    };
+                    points.push(between(from, corner, stride));
                 }
             }
-            self.look_at(&next);
         }
+        self.scan(workspace, &points)
     }
 }
 
