@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use leo_network::{Domain, DomainError, Network};
+use leo_network::{Domain, DomainError, Network, ValueId};
 use rayon::prelude::*;
 
 use crate::backward::{self, Setting, Target};
@@ -77,17 +77,34 @@ impl<'n> Checker<'n> {
         &self.errors[pre_activation(self.network, layer).index()]
     }
 
-    /// Whether a unit's pre-activation is above, below or at 0 at a point of the domain, exactly. Slow: for the few points that rounding leaves
-    /// in doubt. `None` if the point is not in the domain, or the network divides, so that values are no sums of powers of two.
+    /// Whether pre-activations of some units are above, below or at 0 at a point of the domain: by intervals, which are narrow at a point, and where
+    /// that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for the few points that that leaves in doubt.
+    ///
+    /// `None` if the point is not in the domain, or if the network divides, so that values are no sums of powers of two, and intervals do not
+    /// suffice.
     ///
     /// # Panics
     /// If the layer has no such unit.
-    pub fn exact_sign(&self, layer: usize, unit: usize, point: &[f64]) -> Option<Ordering> {
-        let domain = &self.ranges[0];
+    pub fn signs(&self, layer: usize, units: &[usize], point: &[f64]) -> Vec<Option<Ordering>> {
+        let domain = &self.ranges[ValueId::INPUT.index()];
         let inside = |(&x, (&lo, &hi)): (&f64, (&f64, &f64))| lo <= x && x <= hi;
-        let inside =
-            point.len() == domain.len() && point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside);
-        inside.then(|| exact::sign(self.network, pre_activation(self.network, layer), unit, point)).flatten()
+        if point.len() != domain.len() || !point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside) {
+            return vec![None; units.len()];
+        }
+        let value = pre_activation(self.network, layer);
+        let mut ranges = vec![Range { lower: point.to_vec(), upper: point.to_vec() }];
+        for node in 0..value.index() {
+            ranges.push(Range::of_node(self.network, node, &ranges));
+        }
+        let range = &ranges[value.index()];
+        let certain = |unit: usize| match (range.lower[unit] > 0.0, range.upper[unit] < 0.0) {
+            (true, _) => Some(Ordering::Greater),
+            (_, true) => Some(Ordering::Less),
+            _ => None,
+        };
+        let doubtful: Vec<usize> = units.iter().copied().filter(|&unit| certain(unit).is_none()).collect();
+        let mut settled = exact::signs(self.network, value, &doubtful, point).into_iter();
+        units.iter().map(|&unit| certain(unit).or_else(|| settled.next().flatten())).collect()
     }
 
     /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what

@@ -3,10 +3,10 @@
 //! Every double is a whole number times a power of two, and so are sums and products of such numbers. The substitution is the same
 //! as in [`crate::backward`]; here nothing is rounded until the end, and then upward.
 
-use leo_network::{Network, ValueId};
 use std::cmp::Ordering;
 
 use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, ValueId};
 use num_bigint::{BigInt, Sign};
 
 use crate::backward::{Setting, Target};
@@ -104,11 +104,11 @@ impl Dyadic {
     }
 }
 
-/// Whether an element of a value is above, below or at 0 at a point, without any rounding. `None` after a division, whose results are not
-/// doubles, and for points that are not finite.
-pub(crate) fn sign(network: &Network, value: ValueId, element: usize, point: &[f64]) -> Option<Ordering> {
-    if point.iter().any(|x| !x.is_finite()) {
-        return None;
+/// Whether elements of a value are above, below or at 0 at a point, without any rounding. `None` after a division, whose results are not
+/// doubles.
+pub(crate) fn signs(network: &Network, value: ValueId, elements: &[usize], point: &[f64]) -> Vec<Option<Ordering>> {
+    if elements.is_empty() {
+        return Vec::new();
     }
     let mut values: Vec<Vec<Dyadic>> = vec![point.iter().map(|&x| Dyadic::new(x)).collect()];
     for made in &network.nodes()[..value.index()] {
@@ -134,7 +134,7 @@ pub(crate) fn sign(network: &Network, value: ValueId, element: usize, point: &[f
                 match elementwise.arithmetic() {
                     Arithmetic::Add => pairs.map(|(x, k)| sum(x, &k)).collect(),
                     Arithmetic::Multiply => pairs.map(|(x, k)| x.times(&k)).collect(),
-                    Arithmetic::Divide => return None,
+                    Arithmetic::Divide => return vec![None; elements.len()],
                 }
             }
             Op::Reshape(_) => x.clone(),
@@ -146,14 +146,12 @@ pub(crate) fn sign(network: &Network, value: ValueId, element: usize, point: &[f
         };
         values.push(result);
     }
-    let number = &values[value.index()][element];
-    Some(if number.is_zero() {
-        Ordering::Equal
-    } else if number.is_positive() {
-        Ordering::Greater
-    } else {
-        Ordering::Less
-    })
+    let sign = |&element: &usize| match &values[value.index()][element] {
+        number if number.is_zero() => Some(Ordering::Equal),
+        number if number.is_positive() => Some(Ordering::Greater),
+        _ => Some(Ordering::Less),
+    };
+    elements.iter().map(sign).collect()
 }
 
 fn sum(x: &Dyadic, y: &Dyadic) -> Dyadic {

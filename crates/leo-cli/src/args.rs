@@ -27,7 +27,7 @@ Exit codes:
   1    a negative answer: `leo analyze` leaves units undecided
   2    bad usage or bad input; for input, one line on standard error says which file, where in it, and why
   101  a bug in Leo; please report it with the files
-  130  stopped by Ctrl-C; the same command goes on where it stopped (`leo train`: with --resume)
+  130  stopped by Ctrl-C; `leo reproduce`, and `leo train` with --resume, go on where they stopped
 
 Gzip files are unpacked as they are read. Files are written whole or not at all.";
 

@@ -150,13 +150,18 @@ impl Run<'_> {
         let wanted = |unit: &usize| !known || self.verdicts[*unit].is_none();
         let bounds: Vec<Bound> = (0..self.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
         self.begin(By::Linear, bounds.len());
+        self.prove_linear(By::Linear, &bounds);
+    }
+
+    /// Proves linear bounds with the default slopes, with a look at the clock now and then.
+    fn prove_linear(&mut self, by: By, bounds: &[Bound]) {
         for some in bounds.chunks(BOUNDS_AT_ONCE) {
             if self.budget.is_exhausted() {
-                return;
+                break;
             }
             self.checker.prove_linear(some, &Slopes::Default);
         }
-        self.settle(By::Linear, &bounds);
+        self.settle(by, bounds);
     }
 
     fn climb(&mut self) {
@@ -165,22 +170,22 @@ impl Run<'_> {
         if self.budget.is_exhausted() {
             return;
         }
-        self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds());
-        self.witnesses.settle_doubts(&self.checker, self.depth, &open);
+        self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds(), &self.budget);
+        self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
         self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
-        self.witnesses.settle_doubts(&self.checker, self.depth, &open);
+        self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
         self.settle_unstable();
     }
 
     fn better_slopes(&mut self) {
         let open = self.open_bounds();
         self.begin(By::Slopes, open.len());
-        for some in open.chunks(BOUNDS_AT_ONCE) {
-            if self.budget.is_exhausted() {
-                return;
-            }
-            let slopes = slopes::improved(self.network, self.node, self.checker.ranges(), some, &self.budget);
-            self.checker.prove_linear(some, &slopes);
+        let ranges = self.checker.ranges();
+        let improve = |some: &[Bound]| slopes::improved(self.network, self.node, ranges, some, &self.budget);
+        let block = slopes::block(self.network);
+        let slopes: Vec<Slopes> = open.par_chunks(block).map(improve).collect();
+        for (some, slopes) in open.chunks(block).zip(&slopes) {
+            self.checker.prove_linear(some, slopes);
         }
         self.settle(By::Slopes, &open);
     }
@@ -316,15 +321,16 @@ impl Run<'_> {
             held.extend((claim.bound <= 0.0).then_some((unit, side)));
         }
         self.settle_unstable();
-        self.checker.prove_linear(&held, &Slopes::Default);
-        self.settle(By::Milp, &held);
+        self.prove_linear(By::Milp, &held);
+        if self.options.trust_solver {
+            return self.trust(&claims);
+        }
         held.retain(|&(unit, _)| self.verdicts[unit].is_none());
         let reduced = self.reduced(self.checker.ranges());
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(NODES);
         self.attempt(By::Milp, &held, 1, |run, _, bound, probe| {
             (run.search(bound, pieces, reduced.as_ref(), probe).run(run.checker.ranges()), None)
         });
-        self.trust(&claims);
     }
 
     /// The bounds of 0 that undecided units may have.
@@ -369,9 +375,13 @@ impl Run<'_> {
                 claim(side).is_some_and(|claim| claim.value > 0.0)
                     || !self.witnesses.may_hold(&self.checker, self.depth, unit, side)
             };
-            let status = if claim(Side::Upper).is_some_and(|claim| claim.bound <= 0.0) {
+            let holds = |side: Side| {
+                claim(side).is_some_and(|claim| claim.bound <= 0.0)
+                    && self.witnesses.may_hold(&self.checker, self.depth, unit, side)
+            };
+            let status = if holds(Side::Upper) {
                 Status::Inactive
-            } else if claim(Side::Lower).is_some_and(|claim| claim.bound <= 0.0) {
+            } else if holds(Side::Lower) {
                 Status::Active
             } else if refuted(Side::Upper) && refuted(Side::Lower) {
                 Status::Unstable

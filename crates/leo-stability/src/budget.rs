@@ -61,6 +61,12 @@ pub(crate) struct Budget<'a> {
 }
 
 impl Budget<'_> {
+    /// How much time is left, if there is a limit.
+    #[cfg(feature = "highs")]
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// Whether there is nothing left. Cheap enough to be asked before every small piece of work.
     pub(crate) fn is_exhausted(&self) -> bool {
         if self.exhausted.load(Ordering::Relaxed) {

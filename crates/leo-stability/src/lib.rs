@@ -86,7 +86,8 @@ pub struct Layer {
 pub struct Analysis {
     /// All layers of ReLUs, from the first to the last.
     pub layers: Vec<Layer>,
-    /// Why units are undecided that it did not get to, if that is so.
+    /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
+    /// search has its share.
     pub stopped: Option<Stopped>,
 }
 

@@ -14,17 +14,15 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use highs::{Col, HighsModelStatus, Model, RowProblem, Sense, SolvedModel};
-use highs_sys::{HighsCallbackDataIn, HighsCallbackDataOut};
+use highs_sys::{
+    HighsCallbackDataIn, HighsCallbackDataOut, kHighsCallbackMipImprovingSolution, kHighsCallbackMipInterrupt,
+    kHighsCallbackSimplexInterrupt,
+};
 
 use super::reduced::{Affine, Reduced, Unit};
 use super::{Claim, Cut, Optimum};
 use crate::budget::Budget;
 use crate::witness::Probe;
-
-/// The callbacks of HiGHS that are listened to.
-const SIMPLEX_INTERRUPT: c_int = 1;
-const MIP_IMPROVING_SOLUTION: c_int = 4;
-const MIP_INTERRUPT: c_int = 6;
 
 /// A solution of a mixed-integer program that is so good, as a part of all that its terms could add up to, is not looked at twice.
 const CERTAINLY_POSITIVE: f64 = 1e-3;
@@ -52,13 +50,18 @@ impl Columns {
     ///
     /// In a relaxation, rows may be violated at a price. Then there is a solution even where cuts contradict each other, and
     /// if it has to pay, the dual values are a proof that there is no such input.
-    fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, relaxed: bool) -> Self {
+    ///
+    /// `None` if numbers have overflowed.
+    fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, relaxed: bool) -> Option<Self> {
         let widths = reduced.lower.iter().zip(&reduced.upper).map(|(lower, upper)| upper - lower);
         let inputs = widths.map(|width| problem.add_column(0.0, 0.0..=if width > 0.0 { 1.0 } else { 0.0 })).collect();
         let mut columns =
             Self { reduced: Arc::clone(reduced), inputs, on: Vec::new(), off: Vec::new(), violations: Vec::new() };
         for unit in &reduced.units {
             let (mut terms, constant) = columns.terms(&unit.pre_activation, size(unit));
+            if !terms.iter().map(|(_, c)| c).chain([&constant]).all(|number| number.is_finite()) {
+                return None;
+            }
             columns.on.push(problem.add_column(0.0, 0.0..));
             columns.off.push(problem.add_column(0.0, 0.0..));
             terms.extend([(columns.on[columns.on.len() - 1], -1.0), (columns.off[columns.off.len() - 1], 1.0)]);
@@ -71,7 +74,7 @@ impl Columns {
             }
             problem.add_row(-constant..=-constant, terms);
         }
-        columns
+        Some(columns)
     }
 
     /// The terms of a linear function that are not 0, and its constant, in multiples of `unit`.
@@ -142,6 +145,9 @@ impl Objective {
 /// The relaxation, solved again and again from where the last solution was.
 pub(crate) struct Program {
     columns: Columns,
+    /// How far units may leave their triangles: not at all, unless they are cut. There the triangle would only say what the least or the greatest
+    /// pre-activation is, which proofs on a piece cannot make use of.
+    slack: Vec<Col>,
     /// Lost when HiGHS fails.
     model: Option<Model>,
     /// The cuts that the bounds of columns are set for.
@@ -151,11 +157,13 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn new(reduced: &Arc<Reduced>) -> Option<Self> {
         let mut problem = RowProblem::default();
-        let columns = Columns::new(&mut problem, reduced, true);
+        let columns = Columns::new(&mut problem, reduced, true)?;
+        let mut slack = Vec::new();
         for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
             let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
             let (below, above) = (-l / (u - l), u / (u - l));
-            problem.add_row(..=below * u, [(on, below), (off, above)]);
+            slack.push(problem.add_column(0.0, 0.0..=0.0));
+            problem.add_row(..=below * u, [(on, below), (off, above), (slack[slack.len() - 1], -1.0)]);
         }
         let mut model = Model::try_new(problem).ok()?;
         set_common_options(&mut model)?;
@@ -163,25 +171,26 @@ impl Program {
         model.try_set_option("solver", "simplex").ok()?;
         model.try_set_option("primal_feasibility_tolerance", FINEST).ok()?;
         model.try_set_option("dual_feasibility_tolerance", FINEST).ok()?;
-        Some(Self { columns, model: Some(model), cuts: Vec::new() })
+        Some(Self { columns, slack, model: Some(model), cuts: Vec::new() })
     }
 
     /// The maximum of a linear function on the piece of the domain that the cuts leave. `None` if the budget is exhausted, or
     /// HiGHS is in trouble.
     pub(crate) fn maximise(&mut self, target: &Affine, cuts: &[Cut], budget: &Budget<'_>) -> Option<Optimum> {
-        let mut model = self.model.take()?;
         let columns = &self.columns;
         let reduced = &columns.reduced;
-        let objective = columns.aim(&mut model, target)?;
+        let objective = columns.aim(self.model.as_mut()?, target)?;
+        let mut model = self.model.take()?;
         let shared = self.cuts.iter().zip(cuts).take_while(|(old, new)| old == new).count();
-        let mut bound = |cut: &Cut, most: f64| {
+        let mut bound = |cut: &Cut, most: f64, slack: f64| {
             if let Some(position) = reduced.position(cut.layer, cut.unit) {
                 let column = if cut.on { columns.off[position] } else { columns.on[position] };
                 model.change_column_bounds(column, 0.0..=most);
+                model.change_column_bounds(self.slack[position], 0.0..=slack);
             }
         };
-        self.cuts[shared..].iter().for_each(|cut| bound(cut, f64::INFINITY));
-        cuts[shared..].iter().for_each(|cut| bound(cut, 0.0));
+        self.cuts[shared..].iter().for_each(|cut| bound(cut, f64::INFINITY, 0.0));
+        cuts[shared..].iter().for_each(|cut| bound(cut, 0.0, f64::INFINITY));
         self.cuts = cuts.to_vec();
         let mut answer = None;
         for price in PRICES {
@@ -220,7 +229,7 @@ pub(crate) fn claim(
     probe: &mut Probe<'_>,
 ) -> Option<Claim> {
     let mut problem = RowProblem::default();
-    let columns = Columns::new(&mut problem, reduced, false);
+    let columns = Columns::new(&mut problem, reduced, false)?;
     for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
         let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
         let switch = problem.add_integer_column(0.0, 0.0..=1.0);
@@ -233,6 +242,10 @@ pub(crate) fn claim(
     model.try_set_option("mip_rel_gap", 0.0).ok()?;
     model.try_set_option("mip_abs_gap", 0.0).ok()?;
     model.try_set_option("mip_max_nodes", i32::try_from(nodes).unwrap_or(i32::MAX)).ok()?;
+    if let Some(time) = budget.time_left() {
+        // For the parts of it that nobody can interrupt.
+        model.try_set_option("time_limit", time.as_secs_f64()).ok()?;
+    }
     model.try_set_option("objective_target", objective.constant - CERTAINLY_POSITIVE).ok()?;
     if !start.is_empty() {
         let bounds = reduced.lower.iter().zip(&reduced.upper);
@@ -286,7 +299,9 @@ impl<'a> Watch<'a, '_> {
 
     /// A solution of a mixed-integer program.
     fn look_at(&mut self, solution: &[f64]) {
-        if let Some((columns, probe)) = &mut self.looks {
+        if let Some((columns, probe)) = &mut self.looks
+            && solution.len() >= columns.inputs.len()
+        {
             self.settled |= probe.shows(&columns.point(solution));
         }
     }
@@ -308,7 +323,7 @@ fn solve(mut model: Model, watch: &mut Watch<'_, '_>) -> Option<SolvedModel> {
     #[allow(unsafe_code)]
     let listening = unsafe {
         highs_sys::Highs_setCallback(model.as_mut_ptr(), Some(listen), data.cast()) == highs_sys::STATUS_OK
-            && [SIMPLEX_INTERRUPT, MIP_IMPROVING_SOLUTION, MIP_INTERRUPT]
+            && [kHighsCallbackSimplexInterrupt, kHighsCallbackMipImprovingSolution, kHighsCallbackMipInterrupt]
                 .into_iter()
                 .all(|kind| highs_sys::Highs_startCallback(model.as_mut_ptr(), kind) == highs_sys::STATUS_OK)
     };
@@ -316,7 +331,8 @@ fn solve(mut model: Model, watch: &mut Watch<'_, '_>) -> Option<SolvedModel> {
         return None;
     }
     let mut solved = model.try_solve().ok()?;
-    // SAFETY: as above; without a function, the null pointer is never used.
+    // SAFETY: the pointer is the model's own. With another function, even with none, HiGHS makes every kind of callback inactive, until it is started
+    // again, so that neither the function nor the data are used.
     #[allow(unsafe_code)]
     unsafe {
         highs_sys::Highs_setCallback(solved.as_mut_ptr(), None, null_mut());
@@ -336,7 +352,7 @@ unsafe extern "C" fn listen(
     // SAFETY: HiGHS hands over what `solve` gave it, and data that are valid during this call; each may be null, which is checked.
     let (watch, output, input) = unsafe { (data.cast::<Watch<'_, '_>>().as_mut(), output.as_ref(), input.as_mut()) };
     let (Some(watch), Some(output)) = (watch, output) else { return };
-    if kind == MIP_IMPROVING_SOLUTION {
+    if kind == kHighsCallbackMipImprovingSolution {
         let length = usize::try_from(output.mip_solution_size).unwrap_or(0);
         if !output.mip_solution.is_null() && length > 0 {
             // SAFETY: HiGHS says how many numbers there are.
@@ -345,7 +361,7 @@ unsafe extern "C" fn listen(
             watch.look_at(solution);
         }
     }
-    let dual_bound = (kind == MIP_INTERRUPT).then_some(output.mip_dual_bound);
+    let dual_bound = (kind == kHighsCallbackMipInterrupt).then_some(output.mip_dual_bound);
     if watch.is_over(dual_bound)
         && let Some(input) = input
     {

@@ -27,8 +27,8 @@ const CHEAP_PIECES: usize = 16;
 
 /// How often a piece may have been cut: trees are walked by recursion.
 const DEEPEST: usize = 256;
-/// A bound that the checker will not find to be above 0, whatever is rounded.
-const CLEARLY_NEGATIVE: f64 = -1e-12;
+/// A bound that is so far below 0, as a part of the range that is known, the checker will not find to be above 0, whatever is rounded.
+const CLEARLY: f64 = 1e-12;
 
 /// A search for a proof that a pre-activation is nowhere above 0 (an upper bound) or nowhere below 0 (a lower one).
 pub(crate) struct Search<'a, 'p> {
@@ -47,7 +47,10 @@ pub(crate) struct Search<'a, 'p> {
 impl<'a, 'p> Search<'a, 'p> {
     fn begin(self, ranges: &[Range], program: Option<Program>) -> Progress<'a, 'p> {
         let target = self.reduced.map(|reduced| reduced.target(self.network, self.layer, ranges, self.target));
-        Progress { search: self, target, program, looked_at: 0 }
+        let range = &ranges[self.network.nodes()[self.layer].operands()[0].index()];
+        let (lower, upper) = (range.lower[self.target.0], range.upper[self.target.0]);
+        let clear = -CLEARLY * upper.max(-lower).min(f64::MAX);
+        Progress { search: self, target, program, clear, looked_at: 0 }
     }
 
     /// Looks for a proof on the domain, where `ranges` hold.
@@ -62,7 +65,7 @@ impl<'a, 'p> Search<'a, 'p> {
         let answer = progress.ask_program(&mut pass);
         *program = progress.program;
         match answer {
-            Some((_, bound)) if bound < CLEARLY_NEGATIVE => Outcome::Proved(pass.leaf(true)),
+            Some((_, bound)) if bound < progress.clear => Outcome::Proved(pass.leaf(true)),
             Some((optimum, _)) if progress.search.probe.shows(&optimum.point) => Outcome::Refuted,
             _ => Outcome::Open,
         }
@@ -76,6 +79,8 @@ struct Progress<'a, 'p> {
     target: Option<Affine>,
     /// Made when it is first needed.
     program: Option<Program>,
+    /// What is clearly negative.
+    clear: f64,
     looked_at: usize,
 }
 
@@ -121,7 +126,7 @@ impl Progress<'_, '_> {
     /// Tries to settle a piece without cutting it.
     fn settle(&mut self, pass: &mut Pass<'_>) -> Settled {
         let bound = pass.backward(&[self.search.target])[0];
-        if bound < CLEARLY_NEGATIVE {
+        if bound < self.clear {
             return Settled::Proved(pass.leaf(false));
         }
         if self.search.probe.shows(&pass.corners) {
@@ -139,13 +144,13 @@ impl Progress<'_, '_> {
             settled => return settled,
         }
         if helped && let Some((Optimum { point, gaps, .. }, bound)) = self.ask_program(pass) {
-            if bound < CLEARLY_NEGATIVE {
+            if bound < self.clear {
                 return Settled::Proved(pass.leaf(true));
             }
             if self.search.probe.shows(&point) || self.search.probe.shows(&pass.sharpened(&point)) {
                 return Settled::Refuted;
             }
-            if bound <= -CLEARLY_NEGATIVE {
+            if bound <= -self.clear {
                 last_resort = Some(pass.leaf(true));
             }
             cut = self.costliest(pass, Some(&gaps));
@@ -164,7 +169,7 @@ impl Progress<'_, '_> {
             return Settled::Open;
         }
         // A little below 0, or the bound would come nearer and nearer to 0 and never pass it.
-        let aim = -0.25 * bound - 1e-9;
+        let aim = -0.25 * bound + 1e3 * self.clear;
         let mut total = vec![0.0; pass.corners.len()];
         for step in 1..=steps {
             total.iter_mut().zip(&pass.corners).for_each(|(total, corner)| *total += corner);
@@ -177,7 +182,7 @@ impl Progress<'_, '_> {
             pass.forward();
             pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
             bound = pass.backward(&[self.search.target])[0];
-            if bound < CLEARLY_NEGATIVE {
+            if bound < self.clear {
                 return Settled::Proved(pass.leaf(false));
             }
         }

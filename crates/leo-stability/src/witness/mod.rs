@@ -38,7 +38,8 @@ struct Best {
     value: f64,
     /// Where it was found; empty if there is none yet.
     point: Arc<[f64]>,
-    /// Whether exact arithmetic says that it has the sign.
+    /// Whether it was examined more closely than by an evaluation, and then certainly has the sign.
+    examined: bool,
     certain: bool,
 }
 
@@ -50,6 +51,9 @@ struct Found {
     value: f64,
     point: Arc<[f64]>,
 }
+
+/// A point, and which sign of which unit it may or may not have.
+type Doubt = (Arc<[f64]>, usize, usize);
 
 /// Points of the domain, and which signs they show.
 pub(crate) struct Witnesses<'n> {
@@ -68,7 +72,7 @@ impl<'n> Witnesses<'n> {
     pub(crate) fn new(network: &'n Network, domain: &'n Domain) -> Self {
         let evaluator = Evaluator::new(network);
         let layers: Vec<usize> = network.relu_layers().collect();
-        let nothing = Best { value: f64::NEG_INFINITY, point: Arc::new([]), certain: false };
+        let nothing = Best { value: f64::NEG_INFINITY, point: Arc::new([]), examined: false, certain: false };
         let units = |layer: &usize| vec![[(); 2].map(|()| nothing.clone()); network.nodes()[*layer].shape().elements()];
         let best = layers.iter().map(units).collect();
         let block = evaluator.block_rows().min(BLOCK);
@@ -152,7 +156,7 @@ impl<'n> Witnesses<'n> {
         for Found { layer, unit, sign, value, point } in found.into_iter().flatten() {
             let best = &mut self.best[layer][unit][sign];
             if value >= best.value && !best.certain {
-                *best = Best { value, point, certain: false };
+                *best = Best { value, point, examined: false, certain: false };
             }
         }
     }
@@ -172,16 +176,35 @@ impl<'n> Witnesses<'n> {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
     }
 
-    /// Settles by exact arithmetic which signs of these units points have, where rounding leaves a doubt.
-    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize]) {
+    /// Settles which signs of these units points have, where rounding in an evaluation leaves a doubt.
+    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize], budget: &Budget<'_>) {
         let node = self.layers[layer];
+        let errors = checker.evaluation_error(node);
+        let is_doubtful =
+            |best: &Best, unit: usize| best.value.abs() <= errors[unit] && !best.certain && !best.examined;
+        let mut doubts: Vec<Doubt> = Vec::new();
         for &unit in units {
-            let error = checker.evaluation_error(node)[unit];
-            for (best, wanted) in self.best[layer][unit].iter_mut().zip([Ordering::Less, Ordering::Greater]) {
-                if best.value.abs() <= error && !best.certain {
-                    best.certain = checker.exact_sign(node, unit, &best.point) == Some(wanted);
-                }
+            for (sign, best) in self.best[layer][unit].iter().enumerate().filter(|(_, best)| is_doubtful(best, unit)) {
+                doubts.push((Arc::clone(&best.point), unit, sign));
             }
+        }
+        // Each point once, for all units that it is the best for.
+        doubts.sort_by_key(|(point, unit, sign)| (Arc::as_ptr(point).cast::<f64>(), *unit, *sign));
+        let groups: Vec<&[Doubt]> = doubts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)).collect();
+        let settle = |group: &&[Doubt]| {
+            let units: Vec<usize> = group.iter().map(|(_, unit, _)| *unit).collect();
+            let signs = if budget.is_exhausted() { None } else { Some(checker.signs(node, &units, &group[0].0)) };
+            group
+                .iter()
+                .zip(signs.into_iter().flatten())
+                .map(|((_, unit, sign), found)| (*unit, *sign, found))
+                .collect()
+        };
+        let settled: Vec<Vec<(usize, usize, Option<Ordering>)>> = groups.par_iter().map(settle).collect();
+        for (unit, sign, found) in settled.into_iter().flatten() {
+            let best = &mut self.best[layer][unit][sign];
+            best.examined = true;
+            best.certain = found == Some([Ordering::Less, Ordering::Greater][sign]);
         }
     }
 
@@ -211,12 +234,21 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
-    pub(crate) fn look_at_corners(&mut self, layer: usize, ranges: &[Range], bounds: &[(usize, Side)]) {
+    pub(crate) fn look_at_corners(
+        &mut self,
+        layer: usize,
+        ranges: &[Range],
+        bounds: &[(usize, Side)],
+        budget: &Budget<'_>,
+    ) {
         let found: Vec<Vec<Found>> = bounds
             .par_chunks(self.block)
             .map_init(
                 || self.evaluator.workspace(),
                 |workspace, bounds| {
+                    if budget.is_exhausted() {
+                        return Vec::new();
+                    }
                     let mut pass = Pass::new(self.network, self.layers[layer], ranges, &[], bounds.len());
                     pass.backward(bounds);
                     self.scan(workspace, &pass.corners)
@@ -233,6 +265,8 @@ impl<'n> Witnesses<'n> {
                 .iter()
                 .flat_map(|&unit| [(unit, 0), (unit, 1)])
                 .filter(|&(unit, sign)| !self.shows(checker, layer, unit, sign))
+                // Where every evaluation overflowed there is nowhere to begin.
+                .filter(|&(unit, sign)| !self.best[layer][unit][sign].point.is_empty())
                 .collect();
             if lacking.is_empty() || budget.is_exhausted() {
                 return;
