@@ -91,21 +91,21 @@ pub struct Analyze {
     #[arg(long)]
     pub trust_solver: bool,
 
-    /// Stop after so many seconds; what is not decided by then is undecided
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Stop after so many seconds from the start; what is not decided by then is undecided
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub time_limit: Option<Duration>,
 
-    /// Stop when the process takes so many MiB of memory
-    #[arg(long, value_name = "MIB")]
+    /// Stop the analysis when the process takes so many MiB of memory; the network itself is read in any case
+    #[arg(long, value_name = "MIB", value_parser = whole_number, allow_negative_numbers = true)]
     pub memory_limit: Option<u64>,
 
     /// How many pieces a case distinction for one unit may have, and how many nodes a mixed-integer program's search tree
     /// [default: 2000; with --engine milp, no limit]
-    #[arg(long, value_name = "NUMBER")]
-    pub node_limit: Option<usize>,
+    #[arg(long, value_name = "NUMBER", value_parser = whole_number, allow_negative_numbers = true)]
+    pub node_limit: Option<u64>,
 
     /// How many threads to use; answers do not depend on it [default: as many as there are cores]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<NonZeroUsize>,
 
     /// What random inputs are drawn from
@@ -127,9 +127,21 @@ pub enum EngineName {
     Milp,
 }
 
+/// More threads than any machine has cores take longer to start than the work.
+const MOST_THREADS: usize = 256;
+
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let threads = text.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS);
+    threads.ok_or_else(|| format!("should be a whole number from 1 to {MOST_THREADS}"))
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "should be a number of seconds".to_owned())
+}
+
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "should be a whole number".to_owned())
 }
 
 const ANALYZE_HELP: &str = "\
@@ -314,7 +326,7 @@ pub struct SessionArguments {
     pub data: String,
 
     /// How many networks to train at once, each on a thread of its own [default: as many as there are cores]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = threads, allow_negative_numbers = true)]
     pub threads: Option<NonZeroUsize>,
 
     /// After how many seconds, at the end of an epoch, a checkpoint is written

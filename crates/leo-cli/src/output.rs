@@ -51,7 +51,10 @@ pub struct Undecided {
 impl Display for Undecided {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} undecided", counted(self.units, "unit"))?;
-        self.stopped.map_or(Ok(()), |stopped| write!(formatter, ", stopped by the {stopped}"))
+        match self.stopped {
+            Some(stopped) => write!(formatter, ", stopped by the {stopped}"),
+            None => write!(formatter, "; a larger --node-limit may help"),
+        }
     }
 }
 

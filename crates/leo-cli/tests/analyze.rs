@@ -143,8 +143,6 @@ fn limits_leave_the_rest_undecided() -> Anything {
         assert_eq!((units(&json).len(), &json["totals"]["undecided"]), (200, &undecided.into()), "{limit:?}");
         assert!(undecided > 0 && units(&json).iter().all(|unit| unit["lower"].as_f64() < unit["upper"].as_f64()));
     }
-    let output = analyze(&mnist_models(), &[network, "--domain", "0,1", "--time-limit", "-1"]);
-    assert_eq!(output.status.code(), Some(2));
     Ok(())
 }
 
@@ -154,7 +152,7 @@ fn ctrl_c_reports_what_is_decided() -> Anything {
     let mut command = command(&mnist_models(), &arguments);
     let child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     // Long enough for the first layer, and far too short for the second.
-    sleep(Duration::from_secs(2));
+    sleep(Duration::from_secs(4));
     Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
     let output = child.wait_with_output()?;
     let complaint = String::from_utf8(output.stderr)?;
@@ -177,13 +175,52 @@ fn samples_are_inputs_to_begin_with() -> Anything {
     Array::new(vec![2, 1], vec![0.25_f64, 7.0])?.save(&folder.path().join("x.npy"))?;
     let json = report(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "x.npy"], 0)?;
     assert_eq!(json["domain"]["upper"], serde_json::json!([1.0]), "the samples are not the domain");
+    assert_eq!(json["samples"], serde_json::json!({"count": 2, "outside": 1}));
+    let printed = analyze(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "x.npy"]).stdout;
+    assert!(String::from_utf8(printed)?.contains("\n1 of 2 samples not in the domain"));
     let json = report(folder.path(), &["three.nnet", "--data", "x.npy"], 0)?;
     assert_eq!(json["domain"]["upper"], serde_json::json!([7.0]), "here they are");
     Array::new(vec![2, 3], vec![0.25_f32; 6])?.save(&folder.path().join("bad.npy"))?;
-    let output = analyze(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "bad.npy"]);
-    assert_eq!(output.status.code(), Some(2));
-    let complaint = String::from_utf8(output.stderr)?;
-    assert_eq!(complaint.lines().count(), 1);
-    assert!(complaint.starts_with("leo: bad.npy: ") && complaint.contains("[2, 3]"), "{complaint}");
+    Array::new(vec![2, 1], vec![0.5, f64::NAN])?.save(&folder.path().join("nan.npy"))?;
+    for (file, why) in [("bad.npy", "[2, 3]"), ("nan.npy", "sample 1 has an entry that is not a number")] {
+        let complaint = refusal(folder.path(), &["three.nnet", "--domain", "0,1", "--data", file])?;
+        assert!(complaint.starts_with(&format!("leo: {file}: ")) && complaint.contains(why), "{complaint}");
+    }
+    Ok(())
+}
+
+/// What is said when the command line or a file is bad.
+fn refusal(folder: &Path, arguments: &[&str]) -> Anything<String> {
+    let output = analyze(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    Ok(String::from_utf8(output.stderr)?)
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() -> Anything {
+    let folder = three_units()?;
+    let cases = [
+        (&["--threads", "0"][..], "should be a whole number from 1 to 256"),
+        (&["--threads", "100000"], "should be a whole number from 1 to 256"),
+        (&["--time-limit", "-1"], "should be a number of seconds"),
+        (&["--time-limit", "inf"], "should be a number of seconds"),
+        (&["--memory-limit", "1G"], "should be a whole number"),
+        (&["--engine", "bounds", "--trust-solver"], "there is no solver to trust"),
+    ];
+    for (arguments, why) in cases {
+        let complaint = refusal(folder.path(), &[&["three.nnet", "--domain", "0,1"], arguments].concat())?;
+        assert!(complaint.contains(why), "{arguments:?}: {complaint}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_network_without_units_is_no_error() -> Anything {
+    let folder = tempfile::tempdir()?;
+    // One output, 2 x + 1.
+    std::fs::write(folder.path().join("line.nnet"), "// a line\n1,1,1,1,\n1,1,\n0,\n0,\n1,\n0,0,\n1,1,\n2,\n1,\n")?;
+    let output = analyze(folder.path(), &["line.nnet", "--domain", "0,1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8(output.stdout)?.ends_with("the network has no ReLU units\n"));
     Ok(())
 }

@@ -81,6 +81,17 @@ fn what_cannot_be_read_is_named() {
     );
     assert_eq!(refusal(|model| node_at(model, 1).output[0] = "x".into()), "\"x\" is made twice");
     assert_eq!(refusal(|model| model.opset_import[0].version = Some(6)), "uses operator set 6; Leo knows 7 to 28");
+    assert_eq!(refusal(|model| model.opset_import.clear()), "does not say which operator set it uses");
+    let twice = |model: &mut ModelProto, version: i64| {
+        let mut other = model.opset_import[0].clone();
+        other.version = Some(version);
+        model.opset_import.push(other);
+    };
+    let refused = refusal(|model| twice(model, 14));
+    assert_eq!(refused, "uses several versions of ONNX's operator set at once");
+    let mut same = small();
+    twice(&mut same, 13);
+    assert!(read(&same).is_ok(), "scikit-learn's exporter names it twice");
     assert_eq!(
         refusal(|model| graph(model).input.push(value("z", &[0, 3]))),
         "has 2 inputs [\"x\", \"z\"]; Leo takes networks with one"

@@ -115,7 +115,7 @@ impl Run<'_> {
     fn decide(&mut self) {
         let all: Vec<Bound> = (0..self.verdicts.len()).flat_map(both_sides).collect();
         self.settle(By::Interval, &all);
-        self.settle_unstable();
+        self.settle_unstable(By::Witness);
         self.linear_bounds();
         self.climb();
         self.better_slopes();
@@ -174,7 +174,7 @@ impl Run<'_> {
         self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
         self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
         self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
-        self.settle_unstable();
+        self.settle_unstable(By::Witness);
     }
 
     fn better_slopes(&mut self) {
@@ -277,13 +277,15 @@ impl Run<'_> {
         }
         self.checker.prove_splits(&trees);
         self.settle(by, bounds);
-        self.settle_unstable();
+        self.settle_unstable(By::Witness);
         self.trust(&claims);
     }
 
     /// The paper's way: for every unit first whether it can be on, and if not, whether it can be off. What the programs claim is then
     /// to be proved.
     fn decide_by_programs(&mut self) {
+        // Where it is too late to ask, what earlier programs found may still decide something.
+        let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
         self.begin(By::Milp, self.verdicts.len());
         let known = self.believed.len();
         self.believed.extend_from_slice(&self.checker.ranges()[known..]);
@@ -320,7 +322,7 @@ impl Run<'_> {
             }
             held.extend((claim.bound <= 0.0).then_some((unit, side)));
         }
-        self.settle_unstable();
+        self.settle_unstable(by);
         self.prove_linear(By::Milp, &held);
         if self.options.trust_solver {
             return self.trust(&claims);
@@ -353,8 +355,7 @@ impl Run<'_> {
     }
 
     /// Decides what the witnesses decide.
-    fn settle_unstable(&mut self) {
-        let by = if self.options.engine == Engine::Milp { By::Milp } else { By::Witness };
+    fn settle_unstable(&mut self, by: By) {
         for (unit, verdict) in self.verdicts.iter_mut().enumerate() {
             if verdict.is_none() && self.witnesses.is_unstable(&self.checker, self.depth, unit) {
                 *verdict = Some(Verdict { status: Status::Unstable, by, trusted: false });

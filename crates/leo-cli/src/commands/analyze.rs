@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
-use leo_network::{Domain, Model};
+use leo_network::{Array, Domain, Model};
 use leo_stability::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Stopped, Unit, analyze};
 use rayon::ThreadPoolBuilder;
 use serde::Serialize;
@@ -26,10 +26,21 @@ struct Report {
     domain: Bounds,
     seconds: f64,
     engine: &'static str,
+    /// With --data, what the samples were good for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Samples>,
     /// Why it stopped before it was through, if it did.
     stopped: Option<&'static str>,
     layers: Vec<LayerReport>,
     totals: Totals,
+}
+
+/// Inputs to begin with.
+#[derive(Clone, Copy, Serialize)]
+struct Samples {
+    count: usize,
+    /// How many are not in the domain. The points of it next to them are taken.
+    outside: usize,
 }
 
 #[derive(Serialize)]
@@ -80,6 +91,8 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     let start = Instant::now();
     let needs_solver = arguments.engine == EngineName::Milp || arguments.trust_solver;
     ensure!(HAS_SOLVER || !needs_solver, "this Leo was built without HiGHS, the solver that this needs");
+    let asks_solver = arguments.engine != EngineName::Bounds;
+    ensure!(asks_solver || !arguments.trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
     if let Some(threads) = arguments.threads {
         let pool = ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
         pool.with_context(|| format!("--threads {threads}"))?;
@@ -89,6 +102,8 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
     let data = arguments.domain.data.as_deref();
     let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
+    let outside = samples.as_ref().map(|samples| count_outside(samples, &domain)).transpose();
+    let outside = outside.with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
     let bar = AnalysisBar::new();
     let options = Options {
         engine: match arguments.engine {
@@ -100,8 +115,8 @@ pub fn run(arguments: &Analyze) -> Result<()> {
         seed: arguments.seed,
         samples: samples.as_ref(),
         witnesses: arguments.witnesses,
-        nodes: arguments.node_limit,
-        time_limit: arguments.time_limit,
+        nodes: arguments.node_limit.map(|nodes| usize::try_from(nodes).unwrap_or(usize::MAX)),
+        time_limit: arguments.time_limit.map(|limit| limit.saturating_sub(start.elapsed())),
         memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
         stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")?),
         progress: Some(&bar),
@@ -110,6 +125,7 @@ pub fn run(arguments: &Analyze) -> Result<()> {
         .with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
     bar.finish();
     let mut report = Report::new(arguments, &model, &domain, &analysis);
+    report.samples = outside;
     report.seconds = start.elapsed().as_secs_f64();
     let mut out = stdout().lock();
     if arguments.json {
@@ -122,6 +138,21 @@ pub fn run(arguments: &Analyze) -> Result<()> {
         (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),
         _ if undecided == 0 => Ok(()),
         (_, stopped) => Err(Undecided { units: undecided, stopped }.into()),
+    }
+}
+
+/// How many samples there are, and how many are not in the domain.
+fn count_outside(samples: &Array, domain: &Domain) -> Result<Samples> {
+    let (mut count, mut outside) = (0, 0);
+    let mut numbers = samples.iter();
+    loop {
+        let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
+        if sample.len() < domain.len() {
+            return Ok(Samples { count, outside });
+        }
+        ensure!(sample.iter().all(|number| !number.is_nan()), "sample {count} has an entry that is not a number");
+        count += 1;
+        outside += usize::from(!domain.contains(&sample));
     }
 }
 
@@ -144,6 +175,7 @@ impl Report {
                 EngineName::Bounds => "bounds",
                 EngineName::Milp => "milp",
             },
+            samples: None,
             stopped: analysis.stopped.map(|stopped| match stopped {
                 Stopped::Interrupted => "interrupted",
                 Stopped::OutOfTime => "time limit",
@@ -156,6 +188,14 @@ impl Report {
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
+        if let Some(Samples { count, outside }) = self.samples.filter(|samples| samples.outside > 0) {
+            let count = counted(count, "sample");
+            writeln!(out, "{outside} of {count} not in the domain: the points of it next to them are taken instead")?;
+        }
+        if self.layers.is_empty() {
+            writeln!(out, "the network has no ReLU units")?;
+            return Ok(());
+        }
         let all = ("all", &self.totals, self.seconds);
         let rows = || {
             let layers = self.layers.iter().map(|layer| (layer.name.as_str(), &layer.totals, layer.seconds));

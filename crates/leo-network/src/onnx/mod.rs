@@ -91,9 +91,12 @@ pub enum OnnxError {
         /// The set it uses.
         found: i64,
     },
-    /// No operators at all, or more than one set of them.
+    /// No operators at all.
     #[error("does not say which operator set it uses")]
     NoOpset,
+    /// Operators from several times.
+    #[error("uses several versions of ONNX's operator set at once")]
+    ManyOpsets,
     /// An operator of ONNX's own that the file gives another meaning.
     #[error("defines the operator {operator:?} of ONNX's own set anew, which Leo does not read")]
     Redefined {
@@ -346,12 +349,14 @@ fn is_native(domain: &str) -> bool {
     matches!(domain, "" | "ai.onnx")
 }
 
+/// The set of ONNX's own operators. Some exporters name it twice.
 fn opset(model: &ModelProto) -> Result<i64, OnnxError> {
-    let mut sets = model.opset_import.iter().filter(|set| is_native(set.domain()));
-    match (sets.next(), sets.next()) {
-        (Some(set), None) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&set.version()) => Ok(set.version()),
-        (Some(set), None) => Err(OnnxError::Opset { found: set.version() }),
-        _ => Err(OnnxError::NoOpset),
+    let mut sets = model.opset_import.iter().filter(|set| is_native(set.domain())).map(|set| set.version());
+    match sets.next() {
+        Some(version) if sets.any(|other| other != version) => Err(OnnxError::ManyOpsets),
+        Some(version) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&version) => Ok(version),
+        Some(found) => Err(OnnxError::Opset { found }),
+        None => Err(OnnxError::NoOpset),
     }
 }
 
