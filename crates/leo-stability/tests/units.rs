@@ -103,3 +103,30 @@ fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
     assert_eq!(alone, answers(5)?);
     Ok(())
 }
+
+/// Without biases every pre-activation is 0 at 0, which is a corner of [0, 1]: what is stable is so by nothing at all.
+#[test]
+fn units_that_are_zero_in_a_corner_are_proved_to_be_stable() -> Anything {
+    let (mut stable, mut undecided) = (0, 0);
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut builder = Network::builder(Shape::new([6])?);
+        let (mut value, mut width) = (ValueId::INPUT, 6);
+        for depth in 0..2 {
+            let weights = (0..6 * width).map(|_| f64::from(random.f32()) - 0.4).collect();
+            let g = builder.add(format!("fc{depth}"), Dense::new(Matrix::new(6, width, weights)?, None)?, &[value])?;
+            value = builder.add(format!("relu{depth}"), Relu, &[g])?;
+            width = 6;
+        }
+        let network = builder.finish(vec![value])?;
+        let analysis = analyze(&network, &Domain::uniform(6, 0.0, 1.0)?, &Options::default())?;
+        for unit in &analysis.layers[1].units {
+            stable += usize::from(matches!(unit.status, Status::Active | Status::Inactive));
+            undecided += usize::from(unit.status == Status::Undecided);
+        }
+    }
+    if HAS_SOLVER {
+        assert!(stable > 20 && undecided == 0, "{stable} stable, {undecided} undecided");
+    }
+    Ok(())
+}

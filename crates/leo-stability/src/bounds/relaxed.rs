@@ -73,6 +73,11 @@ impl<'a> Pass<'a> {
         &self.ranges[self.network.nodes()[layer].operands()[0].index()]
     }
 
+    /// The domain.
+    pub(crate) fn input(&self) -> &'a Range {
+        &self.ranges[ValueId::INPUT.index()]
+    }
+
     /// Substitutes down to the input; upper bounds of each target or of its negative.
     pub(crate) fn backward(&mut self, bounds: &[(usize, Side)]) -> Vec<f64> {
         self.substitute(bounds, None)
@@ -144,7 +149,7 @@ impl<'a> Pass<'a> {
     /// A solution of a linear program, with inputs that are at a bound moved to the one where the bound of this single row is
     /// attained: solvers do not mind which, if it makes little difference.
     pub(crate) fn sharpened(&self, point: &[f64]) -> Vec<f64> {
-        let range = &self.ranges[ValueId::INPUT.index()];
+        let range = self.input();
         let bounds = range.lower.iter().zip(&range.upper).zip(&self.corners);
         point.iter().zip(bounds).map(|(&x, ((&lo, &hi), &corner))| if lo < x && x < hi { x } else { corner }).collect()
     }

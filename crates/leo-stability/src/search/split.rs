@@ -30,6 +30,10 @@ const DEEPEST: usize = 256;
 /// A bound that is so far below 0, as a part of the range that is known, the checker will not find to be above 0, whatever is rounded.
 const CLEARLY: f64 = 1e-12;
 
+/// A bound that is so many times as far from 0 as one that is clear may be 0 in truth; and how much is added then, to see.
+const TOUCHING: f64 = 1e3;
+const LEANING: f64 = 1e6;
+
 /// A search for a proof that a pre-activation is nowhere above 0 (an upper bound) or nowhere below 0 (a lower one).
 pub(crate) struct Search<'a, 'p> {
     pub(crate) network: &'a Network,
@@ -153,6 +157,9 @@ impl Progress<'_, '_> {
             if bound <= -self.clear {
                 last_resort = Some(pass.leaf(true));
             }
+            if bound <= -TOUCHING * self.clear && self.lean(pass, &point) {
+                return Settled::Proved(pass.leaf(true));
+            }
             cut = self.costliest(pass, Some(&gaps));
         }
         match (cut, last_resort) {
@@ -198,6 +205,29 @@ impl Progress<'_, '_> {
         let optimum = self.program.as_mut()?.maximise(target, pass.cuts, self.search.budget)?;
         let bound = pass.follow(self.search.target, reduced, &optimum.duals);
         Some((optimum, bound))
+    }
+
+    /// Where a maximum of 0 is attained at a corner, as in networks without biases, coefficients of the input that should be 0 come out on the wrong side of it. So a
+    /// little is added to what is to be maximised, the more the further from the corner. If that is nowhere above 0 either, its proof is one of the
+    /// original with room for rounding. Says whether there is one, which the pass then has.
+    fn lean(&mut self, pass: &mut Pass<'_>, point: &[f64]) -> bool {
+        let Some(original) = self.target.take() else { return false };
+        let mut leaning = original.clone();
+        let range = pass.input();
+        let total = -LEANING * self.clear / point.len() as f64;
+        for (index, (&x, c)) in point.iter().zip(&mut leaning.inputs).enumerate() {
+            let (lo, hi) = (range.lower[index], range.upper[index]);
+            if lo < hi && (x <= lo || x >= hi) {
+                let slope = total / (hi - lo);
+                let (slope, corner) = if x <= lo { (slope, lo) } else { (-slope, hi) };
+                *c += slope;
+                leaning.constant -= slope * corner;
+            }
+        }
+        self.target = Some(leaning);
+        let answer = self.ask_program(pass);
+        self.target = Some(original);
+        answer.is_some_and(|(_, bound)| bound <= 0.0)
     }
 
     /// The unit whose line costs most: how far the line is from the ReLU, at its worst or where a linear program's solution is, times the
