@@ -16,7 +16,7 @@ use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
 use crate::verdict::Verdict;
 use crate::witness::{Probe, Witnesses};
-use crate::{Analysis, By, Engine, Layer, Options, Status, Unit};
+use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
 
 /// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
 const NODES: usize = 2000;
@@ -124,10 +124,8 @@ impl Run<'_> {
         }
         // What follows can take long, and shall leave time for the layers after.
         self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
-        let reduced = match self.options.engine {
-            Engine::Bounds => None,
-            Engine::Auto | Engine::Milp => self.reduced(self.checker.ranges()),
-        };
+        let asks_solver = HAS_SOLVER && self.options.engine != Engine::Bounds;
+        let reduced = if asks_solver { self.reduced(self.checker.ranges()) } else { None };
         if let Some(reduced) = &reduced {
             self.linear_programs(reduced);
         }
@@ -281,7 +279,7 @@ impl Run<'_> {
         self.trust(&claims);
     }
 
-    /// The paper's way: for every unit first whether it can be on, and if not, whether it can be off. What the programs claim is then
+    /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the programs claim is then
     /// to be proved.
     fn decide_by_programs(&mut self) {
         // Where it is too late to ask, what earlier programs found may still decide something.
