@@ -23,7 +23,7 @@ use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product};
 
 use crate::facts::{Cut, Side, Slopes};
-use crate::range::{Range, pre_activation};
+use crate::range::Range;
 use crate::sound::{Bound, Upper, slack};
 
 /// Something to bound: one element of a value, from one side.
@@ -48,7 +48,7 @@ pub(crate) struct Setting<'a> {
 /// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative. Chosen slopes have a row
 /// for each target, and the first of these is the one after `skipped` others.
 pub(crate) fn bounds(setting: Setting<'_>, targets: &[Target], skipped: usize) -> Vec<Bound> {
-    let start = pre_activation(setting.network, setting.layer);
+    let start = setting.network.pre_activation(setting.layer);
     let mut pass = Pass {
         setting,
         skipped,
@@ -80,7 +80,7 @@ impl Pass<'_> {
         let width = self.setting.network.shape(start).elements();
         let mut coefficients = vec![0.0; self.rows * width];
         for (row, target) in coefficients.chunks_exact_mut(width).zip(targets) {
-            row[target.element] = if target.side == Side::Upper { 1.0 } else { -1.0 };
+            row[target.element] = target.side.sign();
         }
         self.coefficients[start.index()] = Some(coefficients);
     }
@@ -203,7 +203,7 @@ impl Pass<'_> {
 
     /// The coefficients on pre-activations that stand for those on a layer's outputs.
     fn relax(&mut self, layer: usize, coefficients: &[f64]) -> Vec<f64> {
-        let range = &self.setting.ranges[pre_activation(self.setting.network, layer).index()];
+        let range = &self.setting.ranges[self.setting.network.pre_activation(layer).index()];
         let width = range.len();
         let mut relaxed = coefficients.to_vec();
         for (index, (row, constant)) in relaxed.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {

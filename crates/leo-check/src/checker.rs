@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::backward::{self, Setting, Target};
 use crate::exact;
 use crate::facts::{Cut, Side, Slopes, Tree};
-use crate::range::{Range, pre_activation};
+use crate::range::Range;
 use crate::sound::Bound;
 use crate::witness;
 
@@ -37,8 +37,7 @@ impl<'n> Checker<'n> {
     pub fn new(network: &'n Network, domain: &Domain) -> Result<Self, DomainError> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let (ranges, errors) = (vec![Range::of_domain(&domain)], vec![witness::error_of_input(network)]);
-        let widest = network.nodes().iter().map(|node| node.shape().elements()).fold(domain.len(), usize::max);
-        let block = (BLOCK_NUMBERS / widest.max(1)).clamp(1, BLOCK_ROWS);
+        let block = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
         Ok(Self { network, ranges, errors, layer: None, block })
     }
 
@@ -59,7 +58,7 @@ impl<'n> Checker<'n> {
     /// # Panics
     /// If it has not come there yet.
     pub fn range(&self, layer: usize) -> &Range {
-        &self.ranges[pre_activation(self.network, layer).index()]
+        &self.ranges[self.network.pre_activation(layer).index()]
     }
 
     /// Proved ranges of the input, and of what each node up to here made.
@@ -74,7 +73,7 @@ impl<'n> Checker<'n> {
     /// # Panics
     /// If it has not come there yet.
     pub fn evaluation_error(&self, layer: usize) -> &[f64] {
-        &self.errors[pre_activation(self.network, layer).index()]
+        &self.errors[self.network.pre_activation(layer).index()]
     }
 
     /// Whether pre-activations of some units are above, below or at 0 at a point of the domain: by intervals, which are narrow at a point, and where
@@ -91,7 +90,7 @@ impl<'n> Checker<'n> {
         if point.len() != domain.len() || !point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside) {
             return vec![None; units.len()];
         }
-        let value = pre_activation(self.network, layer);
+        let value = self.network.pre_activation(layer);
         let mut ranges = vec![Range { lower: point.to_vec(), upper: point.to_vec() }];
         for node in 0..value.index() {
             ranges.push(Range::of_node(self.network, node, &ranges));
@@ -161,7 +160,7 @@ impl<'n> Checker<'n> {
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
         };
         assert!(cut < layer && self.network.relu_layers().any(|layer| layer == cut), "an earlier layer of ReLUs");
-        let value = pre_activation(self.network, cut).index();
+        let value = self.network.pre_activation(cut).index();
         let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
         ranges[value].upper[unit] = upper.min(0.0);
         cuts.push(Cut { layer: cut, unit, on: false, multiplier: 0.0 });
@@ -177,7 +176,7 @@ impl<'n> Checker<'n> {
     }
 
     fn keep(&mut self, layer: usize, target: Target, limit: f64) {
-        let range = &mut self.ranges[pre_activation(self.network, layer).index()];
+        let range = &mut self.ranges[self.network.pre_activation(layer).index()];
         match target.side {
             Side::Lower => range.tighten(target.element, 0.0 - limit, f64::INFINITY),
             Side::Upper => range.tighten(target.element, f64::NEG_INFINITY, limit),

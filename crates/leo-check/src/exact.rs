@@ -10,8 +10,6 @@ use leo_network::{Network, ValueId};
 use num_bigint::{BigInt, Sign};
 
 use crate::backward::{Setting, Target};
-use crate::facts::Side;
-use crate::range::pre_activation;
 
 /// `mantissa * 2^exponent`.
 #[derive(Clone, Debug, Default)]
@@ -166,11 +164,11 @@ fn sum(x: &Dyadic, y: &Dyadic) -> Dyadic {
 /// Chosen slopes are those of `row`.
 pub(crate) fn bound(setting: Setting<'_>, target: Target, row: usize) -> Option<f64> {
     let Setting { network, layer, ranges, slopes, cuts } = setting;
-    let start = pre_activation(network, layer);
+    let start = network.pre_activation(layer);
     let mut coefficients: Vec<Option<Vec<Dyadic>>> = vec![None; start.index() + 1];
     let mut constant = Dyadic::default();
     let mut first = vec![Dyadic::default(); network.shape(start).elements()];
-    first[target.element] = Dyadic::new(if target.side == Side::Upper { 1.0 } else { -1.0 });
+    first[target.element] = Dyadic::new(target.side.sign());
     coefficients[start.index()] = Some(first);
     for node in (0..start.index()).rev() {
         let Some(mut given) = coefficients[node + 1].take() else { continue };
@@ -178,7 +176,7 @@ pub(crate) fn bound(setting: Setting<'_>, target: Target, row: usize) -> Option<
         let operand = made.operands()[0];
         let result = match made.op() {
             Op::Relu(_) => {
-                let range = &ranges[pre_activation(network, node).index()];
+                let range = &ranges[network.pre_activation(node).index()];
                 let slopes = slopes.of(node, row);
                 for (unit, c) in given.iter_mut().enumerate() {
                     let (l, u) = (range.lower[unit], range.upper[unit]);

@@ -9,6 +9,16 @@ pub enum Side {
     Upper,
 }
 
+impl Side {
+    /// What to multiply a pre-activation by so that a bound on this side is an upper bound.
+    pub fn sign(self) -> f64 {
+        match self {
+            Self::Lower => -1.0,
+            Self::Upper => 1.0,
+        }
+    }
+}
+
 /// For a linear bound, the slopes of the lines below earlier units that can be on or off.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Slopes {

@@ -1,7 +1,7 @@
 //! Where values can lie, and what that says about the values computed from them: interval arithmetic, rounded outward.
 
 use leo_network::op::{Arithmetic, Op};
-use leo_network::{Domain, Network, ValueId};
+use leo_network::{Domain, Network};
 
 use crate::sound::Upper;
 
@@ -125,9 +125,4 @@ impl Range {
             self.upper[element] = upper;
         }
     }
-}
-
-/// The value that a layer of ReLUs reads: its pre-activations.
-pub(crate) fn pre_activation(network: &Network, layer: usize) -> ValueId {
-    network.nodes()[layer].operands()[0]
 }

@@ -56,7 +56,7 @@ fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(usize,
     for block in points.chunks(evaluator.block_rows() * inputs) {
         let values = evaluator.forward(&mut workspace, block);
         for (layer, numbers) in &mut found {
-            numbers.extend_from_slice(values.get(network.nodes()[*layer].operands()[0]));
+            numbers.extend_from_slice(values.get(network.pre_activation(*layer)));
         }
     }
     found

@@ -100,7 +100,7 @@ fn the_models_that_ship_are_decided() -> Anything {
         let values = evaluator.forward(&mut workspace, &points);
         for (layer, node) in network.relu_layers().enumerate() {
             let units = json["layers"][layer]["units"].as_array().ok_or("units")?;
-            for row in values.get(network.nodes()[node].operands()[0]).chunks(units.len()) {
+            for row in values.get(network.pre_activation(node)).chunks(units.len()) {
                 for (unit, &number) in units.iter().zip(row) {
                     let bound = |key: &str| unit[key].as_f64().unwrap_or(f64::NAN);
                     assert!(

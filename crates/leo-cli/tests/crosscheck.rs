@@ -141,7 +141,7 @@ fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
         }
     });
     let Some(second) = second else { return Ok(None) };
-    let relu = network.nodes()[second].operands()[0];
+    let relu = network.pre_activation(second);
     let Some(pre) = node(relu).map(|relu| relu.operands()[0]) else { return Ok(None) };
     let (Some(Op::Dense(first)), Op::Dense(last)) = (node(pre).map(|node| node.op()), network.nodes()[second].op())
     else {

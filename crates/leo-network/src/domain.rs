@@ -123,10 +123,7 @@ impl Domain {
     /// # Errors
     /// If there is no sample, or samples are of another shape, or a number is not finite.
     pub fn of_samples(samples: &Array, sample: &Shape) -> Result<Self, DomainError> {
-        if samples.count_samples(sample).is_none() {
-            let (given, wanted) = (samples.shape().to_vec(), sample.extents().to_vec());
-            return Err(DomainError::Samples { given, wanted });
-        }
+        Self::count_samples(samples, sample)?;
         let width = sample.elements();
         let (mut lo, mut hi) = (vec![f64::INFINITY; width], vec![f64::NEG_INFINITY; width]);
         for (position, value) in samples.iter().enumerate() {
@@ -138,6 +135,16 @@ impl Domain {
             hi[index] = hi[index].max(value);
         }
         Self::new(lo, hi)
+    }
+
+    /// How many samples an array holds.
+    ///
+    /// # Errors
+    /// If it holds none, or something else.
+    pub fn count_samples(samples: &Array, sample: &Shape) -> Result<usize, DomainError> {
+        samples
+            .count_samples(sample)
+            .ok_or_else(|| DomainError::Samples { given: samples.shape().to_vec(), wanted: sample.extents().to_vec() })
     }
 
     /// The box between the bounds in two arrays of the same shape.

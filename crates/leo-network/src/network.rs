@@ -111,6 +111,19 @@ impl Network {
         self.nodes.iter().enumerate().filter(|(_, node)| matches!(node.op, Op::Relu(_))).map(|(index, _)| index)
     }
 
+    /// What a layer of rectifiers reads: its pre-activations.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn pre_activation(&self, layer: usize) -> ValueId {
+        self.nodes[layer].operands()[0]
+    }
+
+    /// How many elements the widest value has.
+    pub fn widest(&self) -> usize {
+        self.values().map(|value| self.shape(value).elements()).max().unwrap_or(0)
+    }
+
     /// How many numbers the network has learnt.
     pub fn parameters(&self) -> usize {
         self.nodes.iter().map(|node| node.op.parameters()).sum()

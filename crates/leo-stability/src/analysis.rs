@@ -307,7 +307,7 @@ impl Run<'_> {
             answers
         };
         let answers: Vec<_> = (0..this.verdicts.len()).into_par_iter().flat_map_iter(ask).collect();
-        let value = self.network.nodes()[self.node].operands()[0].index();
+        let value = self.network.pre_activation(self.node).index();
         let (mut claims, mut held) = (Vec::new(), Vec::new());
         for ((unit, side), claim, point) in answers {
             self.witnesses.look_at(&point.unwrap_or_default());
@@ -413,7 +413,7 @@ fn both_sides(unit: usize) -> [Bound; 2] {
 /// Whether no interval arithmetic before a layer loses anything but by rounding: every element of every value on the way depends on inputs of
 /// its own, until one matrix brings them together.
 fn has_exact_intervals(network: &Network, layer: usize) -> bool {
-    let mut value = network.nodes()[layer].operands()[0];
+    let mut value = network.pre_activation(layer);
     let mut products = 0;
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
         match node.op() {

@@ -42,9 +42,9 @@ pub(crate) struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// On the piece of the domain that `cuts` leave, where `ranges` hold.
     pub(crate) fn new(network: &'a Network, layer: usize, ranges: &'a [Range], cuts: &'a [Cut], rows: usize) -> Self {
-        let start = network.nodes()[layer].operands()[0];
+        let start = network.pre_activation(layer);
         let lines = network.relu_layers().take_while(|&before| before < layer).map(|layer| {
-            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            let range = &ranges[network.pre_activation(layer).index()];
             let slope = |(&l, &u): (&f64, &f64)| if u > -l { 1.0 } else { 0.0 };
             let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
             Lines {
@@ -70,7 +70,7 @@ impl<'a> Pass<'a> {
 
     /// The range of a layer's pre-activations.
     pub(crate) fn range(&self, layer: usize) -> &'a Range {
-        &self.ranges[self.network.nodes()[layer].operands()[0].index()]
+        &self.ranges[self.network.pre_activation(layer).index()]
     }
 
     /// The domain.
@@ -92,9 +92,9 @@ impl<'a> Pass<'a> {
     fn substitute(&mut self, bounds: &[(usize, Side)], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
         let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, .. } = *self;
         let width = network.shape(start).elements();
-        let first = walk::elements(width, bounds.iter().map(|&(unit, side)| (unit, sign(side))));
+        let first = walk::elements(width, bounds.iter().map(|&(unit, side)| (unit, side.sign())));
         let relu = |layer: usize, flow: &mut [f64], constants: &mut [f64]| {
-            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            let range = &ranges[network.pre_activation(layer).index()];
             let width = range.lower.len();
             let Some(lines) = lines.iter_mut().find(|lines| lines.layer == layer) else { return };
             if let Some((reduced, duals)) = aim {
@@ -232,7 +232,7 @@ impl<'a> Pass<'a> {
             let mut largest = 0.0_f64;
             for moving in [false, true] {
                 for lines in self.lines.iter_mut().filter(|lines| !lines.values.is_empty()) {
-                    let range = &self.ranges[self.network.nodes()[lines.layer].operands()[0].index()];
+                    let range = &self.ranges[self.network.pre_activation(lines.layer).index()];
                     let width = range.lower.len();
                     for unit in 0..width {
                         let c = lines.coefficients[row * width + unit];
@@ -250,13 +250,5 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-    }
-}
-
-/// What to multiply a pre-activation by so that a bound on this side is an upper bound.
-pub(crate) fn sign(side: Side) -> f64 {
-    match side {
-        Side::Lower => -1.0,
-        Side::Upper => 1.0,
     }
 }

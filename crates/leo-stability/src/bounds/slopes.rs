@@ -16,8 +16,7 @@ const STEPS: usize = 60;
 
 /// How many bounds should be improved together, at the most: what they take must fit into memory, whatever the number of threads.
 pub(crate) fn block(network: &Network) -> usize {
-    let widest = network.values().map(|value| network.shape(value).elements()).max().unwrap_or(1);
-    ((1 << 20) / widest).clamp(1, 64)
+    ((1 << 20) / network.widest().max(1)).clamp(1, 64)
 }
 
 /// Slopes for some bounds of pre-activations of a layer, all of which `ranges` give ranges of the values before.

@@ -4,7 +4,6 @@
 use leo_check::{Range, Side};
 use leo_network::{Network, ValueId};
 
-use crate::bounds::relaxed::sign;
 use crate::walk;
 
 /// A linear function of the input and of the units' outputs.
@@ -48,20 +47,20 @@ impl Reduced {
     /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have overflowed.
     pub(crate) fn new(network: &Network, layer: usize, ranges: &[Range]) -> Option<Self> {
         let input = &ranges[ValueId::INPUT.index()];
-        let is_open = |range: &Range, unit: usize| range.lower[unit] < 0.0 && range.upper[unit] > 0.0;
         let before = || network.relu_layers().take_while(|&before| before < layer);
-        let range_of = |layer: usize| &ranges[network.nodes()[layer].operands()[0].index()];
-        let units: usize = before()
-            .map(range_of)
-            .map(|range| (0..range.lower.len()).filter(|&unit| is_open(range, unit)).count())
-            .sum();
+        let range_of = |layer: usize| &ranges[network.pre_activation(layer).index()];
+        let open_units = |layer: usize| {
+            let range = range_of(layer);
+            (0..range.lower.len()).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0)
+        };
+        let units: usize = before().map(|layer| open_units(layer).count()).sum();
         if units.saturating_mul(units + input.lower.len()) > MOST_NUMBERS {
             return None;
         }
         let mut reduced = Self { units: Vec::new(), lower: input.lower.clone(), upper: input.upper.clone() };
         for before in before() {
             let range = range_of(before);
-            let open: Vec<usize> = (0..range.lower.len()).filter(|&unit| is_open(range, unit)).collect();
+            let open: Vec<usize> = open_units(before).collect();
             let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
             let rows = reduced.pre_activations(network, before, ranges, &wanted);
             let unit = |(unit, pre_activation): (usize, Affine)| Unit {
@@ -80,7 +79,7 @@ impl Reduced {
 
     /// What is to be shown to be nowhere above 0.
     pub(crate) fn target(&self, network: &Network, layer: usize, ranges: &[Range], bound: (usize, Side)) -> Affine {
-        self.pre_activations(network, layer, ranges, &[(bound.0, sign(bound.1))]).remove(0)
+        self.pre_activations(network, layer, ranges, &[(bound.0, bound.1.sign())]).remove(0)
     }
 
     /// Multiples of some pre-activations of a layer that comes after all units.
@@ -91,11 +90,11 @@ impl Reduced {
         ranges: &[Range],
         wanted: &[(usize, f64)],
     ) -> Vec<Affine> {
-        let value = network.nodes()[layer].operands()[0];
+        let value = network.pre_activation(layer);
         let first = walk::elements(network.shape(value).elements(), wanted.iter().copied());
         let mut units = vec![vec![0.0; self.units.len()]; wanted.len()];
         let relu = |layer: usize, flow: &mut [f64], _: &mut [f64]| {
-            let range = &ranges[network.nodes()[layer].operands()[0].index()];
+            let range = &ranges[network.pre_activation(layer).index()];
             for (row, coefficients) in flow.chunks_exact_mut(range.lower.len()).zip(&mut units) {
                 for (known, coefficient) in
                     self.units.iter().zip(coefficients).filter(|(known, _)| known.layer == layer)

@@ -51,7 +51,7 @@ pub(crate) struct Search<'a, 'p> {
 impl<'a, 'p> Search<'a, 'p> {
     fn begin(self, ranges: &[Range], program: Option<Program>) -> Progress<'a, 'p> {
         let target = self.reduced.map(|reduced| reduced.target(self.network, self.layer, ranges, self.target));
-        let range = &ranges[self.network.nodes()[self.layer].operands()[0].index()];
+        let range = &ranges[self.network.pre_activation(self.layer).index()];
         let (lower, upper) = (range.lower[self.target.0], range.upper[self.target.0]);
         let clear = -CLEARLY * upper.max(-lower).min(f64::MAX);
         Progress { search: self, target, program, clear, looked_at: 0 }
@@ -105,7 +105,7 @@ impl Progress<'_, '_> {
             }
         };
         let (layer, unit) = cut;
-        let value = self.search.network.nodes()[layer].operands()[0].index();
+        let value = self.search.network.pre_activation(layer).index();
         let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
         let mut halves = Vec::new();
         for on in [false, true] {

@@ -8,7 +8,7 @@ use crate::walk;
 pub(crate) fn gradients(network: &Network, value: ValueId, values: Values<'_, f64>, elements: &[usize]) -> Vec<f64> {
     let first = walk::elements(network.shape(value).elements(), elements.iter().map(|&element| (element, 1.0)));
     let relu = |layer: usize, flow: &mut [f64], _: &mut [f64]| {
-        for (number, &input) in flow.iter_mut().zip(values.get(network.nodes()[layer].operands()[0])) {
+        for (number, &input) in flow.iter_mut().zip(values.get(network.pre_activation(layer))) {
             if input <= 0.0 {
                 *number = 0.0;
             }

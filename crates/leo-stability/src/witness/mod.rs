@@ -1,8 +1,8 @@
 //! Inputs that show a unit on, and inputs that show it off.
 //!
 //! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts only if the
-//! computed pre-activation is further from 0 than the checker's bound on what rounding can do. For units that still
-//! lack one, a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
+//! computed pre-activation is further from 0 than the checker's bound on what rounding can do, or the checker examined the point more closely. For units
+//! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
 //! part of the way, and look again.
 
 mod gradient;
@@ -38,8 +38,9 @@ struct Best {
     value: f64,
     /// Where it was found; empty if there is none yet.
     point: Arc<[f64]>,
-    /// Whether it was examined more closely than by an evaluation, and then certainly has the sign.
+    /// Whether it was examined more closely than by an evaluation.
     examined: bool,
+    /// Whether it then certainly had the sign.
     certain: bool,
 }
 
@@ -81,11 +82,7 @@ impl<'n> Witnesses<'n> {
 
     /// Looks at samples, a block at a time.
     pub(crate) fn look_at_samples(&mut self, samples: &Array, budget: &Budget<'_>) -> Result<(), DomainError> {
-        let sample = self.network.input();
-        if samples.count_samples(sample).is_none() {
-            let (given, wanted) = (samples.shape().to_vec(), sample.extents().to_vec());
-            return Err(DomainError::Samples { given, wanted });
-        }
+        Domain::count_samples(samples, self.network.input())?;
         let mut numbers = samples.iter();
         let length = BLOCKS_AT_ONCE * self.block * self.domain.len();
         let mut block: Vec<f64> = Vec::with_capacity(length);
@@ -131,7 +128,7 @@ impl<'n> Witnesses<'n> {
         for (layer, (units, &node)) in self.best.iter().zip(&self.layers).enumerate() {
             let mut rows: Vec<[(f64, usize); 2]> =
                 units.iter().map(|best| best.each_ref().map(|best| (best.value, usize::MAX))).collect();
-            let numbers = values.get(self.network.nodes()[node].operands()[0]);
+            let numbers = values.get(self.network.pre_activation(node));
             for (row, numbers) in numbers.chunks_exact(units.len()).enumerate() {
                 for (best, &number) in rows.iter_mut().zip(numbers) {
                     for (best, value) in best.iter_mut().zip([-number, number]) {
@@ -220,7 +217,7 @@ impl<'n> Witnesses<'n> {
             workspace: self.evaluator.workspace(),
             layer: self.layers[layer],
             unit,
-            sign: if side == Side::Lower { -1.0 } else { 1.0 },
+            sign: side.sign(),
             error: checker.evaluation_error(self.layers[layer])[unit],
             point: Vec::new(),
             found: false,
@@ -282,7 +279,7 @@ impl<'n> Witnesses<'n> {
 
     /// From the best point of each of these units and signs, goes uphill, and looks there.
     fn step(&self, workspace: &mut Workspace<f64>, layer: usize, lacking: &[(usize, usize)]) -> Vec<Found> {
-        let (inputs, value) = (self.domain.len(), self.network.nodes()[self.layers[layer]].operands()[0]);
+        let (inputs, value) = (self.domain.len(), self.network.pre_activation(self.layers[layer]));
         let point = |&(unit, sign): &(usize, usize)| self.best[layer][unit][sign].point.iter().copied();
         let starts: Vec<f64> = lacking.iter().flat_map(point).collect();
         let units: Vec<usize> = lacking.iter().map(|&(unit, _)| unit).collect();
@@ -332,7 +329,7 @@ impl Probe<'_> {
         let Witnesses { network, domain, evaluator, .. } = self.witnesses;
         clamp(domain, point, &mut self.point);
         let values = evaluator.forward(&mut self.workspace, &self.point);
-        let number = values.get(network.nodes()[self.layer].operands()[0])[self.unit];
+        let number = values.get(network.pre_activation(self.layer))[self.unit];
         self.found = self.sign * number > self.error;
         self.found
     }
