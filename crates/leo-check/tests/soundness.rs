@@ -1,5 +1,7 @@
 //! Proved ranges hold, and are as tight as they should be.
 
+use std::cmp::Ordering;
+
 use fastrand::Rng;
 use leo_check::{Checker, LayerSlopes, Side, Slopes, Tree};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
@@ -225,5 +227,27 @@ fn products_that_underflow_are_not_zero() -> Anything {
     let layer = checker.next_layer().ok_or("a layer")?;
     checker.prove_linear(&all_bounds(1), &Slopes::Default);
     assert!(checker.range(layer).upper[0] > 0.0);
+    Ok(())
+}
+
+/// In doubles 0.1 + 0.2 is more than 0.3 and the same as the next double, but the exact sum lies between the two.
+#[test]
+fn signs_at_a_point_are_exact() -> Anything {
+    let (below, above) = (0.3_f64, 0.3_f64.next_up());
+    assert_eq!(0.1 + 0.2, above);
+    let mut builder = Network::builder(Shape::new([2])?);
+    let weights = Matrix::new(3, 2, vec![1.0, 1.0, 1.0, 1.0, 1.0, -2.0])?;
+    let g = builder.add("fc", Dense::new(weights, Some(vec![-below, -above, 0.3]))?, &[ValueId::INPUT])?;
+    let h = builder.add("relu", Relu, &[g])?;
+    let network = builder.finish(vec![h])?;
+    let mut checker = Checker::new(&network, &Domain::uniform(2, 0.0, 1.0)?)?;
+    let layer = checker.next_layer().ok_or("one layer")?;
+    let signs = checker.signs(layer, &[1, 0, 2, 1], &[0.1, 0.2]);
+    let signs: Vec<Ordering> = signs.into_iter().flatten().collect();
+    // 0.3 as a double is a little less than 0.4 - 0.1, all three as doubles.
+    assert_eq!(signs, [Ordering::Less, Ordering::Greater, Ordering::Less, Ordering::Less]);
+    let equal = checker.signs(layer, &[2], &[0.0, 0.15]);
+    assert_eq!(equal, [Some(Ordering::Equal)], "twice 0.15 is the double 0.3");
+    assert_eq!(checker.signs(layer, &[0], &[0.1, 1.5]), [None], "not in the domain");
     Ok(())
 }
