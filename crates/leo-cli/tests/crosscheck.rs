@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use leo_network::onnx::Document;
+use leo_network::onnx::{Document, Part};
 use leo_network::op::{Dense, Matrix, Op, Relu};
 use leo_network::{Array, Format, Model, Network, ValueId};
 
@@ -104,7 +104,8 @@ fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
         let model = Model::load(&path(&format!("{name}.onnx")))?;
         let Format::Onnx(document) = model.format() else { return Err(name.into()) };
         let network = document.network();
-        let whole = document.splice(ValueId::INPUT, network.outputs(), network).ok();
+        let whole = Part { from: ValueId::INPUT, to: network.outputs().to_vec(), network: network.clone() };
+        let whole = document.splice(&[whole], None).ok();
         let part = with_units_doubled(document)?;
         anew += usize::from(whole.is_some());
         doubled += usize::from(part.is_some());
@@ -164,7 +165,8 @@ fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
     let g = part.add("doubled", Dense::new(twice, first.bias().map(|bias| bias.repeat(2)))?, &[ValueId::INPUT])?;
     let h = part.add("", Relu, &[g])?;
     let y = part.add("halved", Dense::new(halves, last.bias().map(<[f64]>::to_vec))?, &[h])?;
-    Ok(Some(document.splice(input, &[network.result_of(second)], &part.finish(vec![y])?)?))
+    let part = Part { from: input, to: vec![network.result_of(second)], network: part.finish(vec![y])? };
+    Ok(Some(document.splice(&[part], None)?))
 }
 
 #[test]

@@ -124,6 +124,33 @@ impl Network {
         self.values().map(|value| self.shape(value).elements()).max().unwrap_or(0)
     }
 
+    /// How many units each layer of rectifiers has, in the order of [`relu_layers`](Self::relu_layers).
+    pub fn hidden(&self) -> Vec<usize> {
+        self.relu_layers().map(|layer| self.nodes[layer].shape.elements()).collect()
+    }
+
+    /// How many products of a weight and a number it takes to compute the outputs for one sample.
+    pub fn multiply_adds(&self) -> usize {
+        let of = |node: &Node| match &node.op {
+            Op::Dense(dense) => node.shape.elements() * dense.weight().columns(),
+            _ => 0,
+        };
+        self.nodes.iter().map(of).sum()
+    }
+
+    /// Which elements of the input no output depends on, because all weights on the way are 0.
+    pub fn unread_inputs(&self) -> Vec<usize> {
+        let mut read: Vec<Vec<bool>> = self.values().map(|value| vec![false; self.shape(value).elements()]).collect();
+        self.outputs.iter().for_each(|output| read[output.index()].fill(true));
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            let wanted = std::mem::take(&mut read[index + 1]);
+            for operand in &node.operands {
+                node.op.mark_read(self.shape(*operand), &wanted, &mut read[operand.index()]);
+            }
+        }
+        (0..self.input.elements()).filter(|&element| !read[ValueId::INPUT.index()][element]).collect()
+    }
+
     /// How many numbers the network has learnt.
     pub fn parameters(&self) -> usize {
         self.nodes.iter().map(|node| node.op.parameters()).sum()

@@ -1,28 +1,19 @@
-//! ONNX files: what is refused and how, what is kept, and what splicing changes.
+//! ONNX files: what is refused and how, and what is kept.
 
 mod support;
 
 use leo_network::onnx::proto::{ModelProto, NodeProto, StringStringEntryProto, TensorProto};
 use leo_network::onnx::{Document, Export, Float};
-use leo_network::op::{Dense, Matrix, Op, Relu};
-use leo_network::{Array, Model, Network, Shape, ValueId};
-use prost::Message;
-use support::{branched, bytes, floats, int, model, node, small, value};
+use leo_network::op::{Dense, Matrix, Op};
+use leo_network::{Network, Shape, ValueId};
+use support::{branched, bytes, floats, graph, int, model, node, outputs, read, small, value};
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
-
-fn read(model: &ModelProto) -> Result<Document, String> {
-    Document::from_bytes(bytes(model), None).map_err(|error| error.to_string())
-}
 
 fn refusal(change: impl FnOnce(&mut ModelProto)) -> String {
     let mut model = small();
     change(&mut model);
     read(&model).map(|_| ()).expect_err("must be refused")
-}
-
-fn graph(model: &mut ModelProto) -> &mut leo_network::onnx::proto::GraphProto {
-    model.graph.as_mut().expect("all test models have one")
 }
 
 fn tensor<'a>(model: &'a mut ModelProto, name: &str) -> &'a mut TensorProto {
@@ -196,64 +187,29 @@ fn nodes_may_stand_in_any_order() -> Anything {
     Ok(())
 }
 
-/// Finds the value that the file calls `name`.
-fn named(document: &Document, name: &str) -> ValueId {
-    document.network().values().find(|&value| document.name_of(value) == Some(name)).expect("a value of that name")
-}
-
-fn outputs(document: &Document, samples: &[f32], shape: &[usize]) -> Result<Array, Box<dyn std::error::Error>> {
-    Ok(Model::from(document.clone()).run(&Array::new(shape.to_vec(), samples.to_vec())?, None)?)
-}
-
 #[test]
-fn splicing_changes_one_part_and_keeps_the_rest() -> Anything {
+fn values_are_found_by_any_of_their_names() -> Anything {
     let mut original = small();
-    graph(&mut original).value_info = vec![value("g", &[0, 2]), value("y", &[0, 2])];
-    graph(&mut original).node.push(node("Cos", &["h"], "nobody_reads_this", &[]));
-    original.doc_string = Some("kept".into());
+    graph(&mut original).node.push(node("Identity", &["h"], "also_h", &[]));
+    graph(&mut original).output.push(value("also_h", &[0, 2]));
     let document = read(&original)?;
-
-    // The same function with its two units exchanged, and one of them cut in two.
-    let mut part = Network::builder(Shape::new([3])?);
-    let w1 = Matrix::new(3, 3, vec![-1.0, 0.25, 3.0, 1.0, -2.0, 0.5, 1.0, -2.0, 0.5])?;
-    let g = part.add("first", Dense::new(w1, Some(vec![-0.5, 0.5, 0.5]))?, &[ValueId::INPUT])?;
-    let h = part.add("", Relu, &[g])?;
-    let w2 = Matrix::new(2, 3, vec![2.0, 0.5, 0.5, 0.5, -0.75, -0.25])?;
-    let y = part.add("w1", Dense::new(w2, Some(vec![0.0, 1.0]))?, &[h])?;
-    let part = part.finish(vec![y])?;
-
-    let spliced = document.splice(named(&document, "flat"), &[named(&document, "y")], &part)?;
-    let samples: Vec<f32> = (0..30).map(|i| (i as f32).sin()).collect();
-    let (before, after) = (outputs(&document, &samples, &[10, 3, 1])?, outputs(&spliced, &samples, &[10, 3, 1])?);
-    assert!(before.iter().zip(after.iter()).all(|(x, y)| (x - y).abs() < 1e-6));
-
-    let mut written = ModelProto::decode(spliced.to_bytes()?.as_slice())?;
-    assert_eq!(written.doc_string(), "kept");
-    let written = graph(&mut written);
-    let operators: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
-    assert_eq!(operators, ["Flatten", "Gemm", "Relu", "Gemm", "Sigmoid"]);
-    assert_eq!(written.node[0], graph(&mut original).node[0]);
-    assert_eq!(written.node[4], graph(&mut original).node[4]);
-    assert_eq!(written.value_info, [value("y", &[0, 2])]);
-    assert!(
-        written.initializer.iter().all(|tensor| !["w2", "b1", "b2"].contains(&tensor.name())),
-        "old weights are gone"
-    );
+    for id in document.network().values() {
+        assert_eq!(document.name_of(id).and_then(|name| document.value_named(name)), Some(id));
+    }
+    assert_eq!(document.value_named("also_h"), document.value_named("h"));
+    assert_eq!(document.value_named("x"), Some(ValueId::INPUT));
+    assert_eq!(document.value_named("w1"), None, "a constant is no value of the network");
+    assert_eq!(document.value_named("nowhere"), None);
     Ok(())
 }
 
 #[test]
-fn splicing_around_a_value_that_others_read_keeps_it() -> Anything {
-    let document = read(&branched())?;
-    // Replace the branch from the scaled input to the sum: "h" is an output of the file, so its nodes stay.
-    let (from, to) = (named(&document, "d"), named(&document, "sum"));
-    let mut part = Network::builder(Shape::new([4])?);
-    let doubled = Dense::new(Matrix::new(4, 4, (0..16).map(|i| if i % 5 == 0 { 2.0 } else { 0.0 }).collect())?, None)?;
-    let y = part.add("double", doubled, &[ValueId::INPUT])?;
-    let spliced = document.splice(from, &[to], &part.finish(vec![y])?)?;
-    assert_eq!(spliced.network().relu_layers().count(), 1);
-    let wrong = Network::builder(Shape::new([3])?).finish(vec![ValueId::INPUT])?;
-    assert!(document.splice(from, &[to], &wrong).is_err());
+fn metadata_are_kept_and_replaced() -> Anything {
+    let document = read(&small())?.with_metadata("first", "1").with_metadata("second", "2").with_metadata("first", "3");
+    let read_back = Document::from_bytes(document.to_bytes()?, None)?;
+    let found = ["first", "second", "third"].map(|key| read_back.metadata(key));
+    assert_eq!(found, [Some("3"), Some("2"), None]);
+    assert_eq!(read_back.model().metadata_props.len(), 2);
     Ok(())
 }
 

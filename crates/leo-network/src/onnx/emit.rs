@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::OnnxError;
+use super::graph::given_names;
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
@@ -22,73 +23,112 @@ const EMITTED_OPSET: i64 = 13;
 const EMITTED_IR_VERSION: i64 = 8;
 const _: () = assert!(EMITTED_OPSET <= NEWEST_OPSET);
 
-/// Nodes and constants in the making.
-pub(super) struct Emitter<'n> {
-    network: &'n Network,
-    float: Float,
-    opset: i64,
+/// A network that is to be written between values of a graph.
+pub(super) struct Piece<'n> {
+    pub(super) network: &'n Network,
+    /// The type of its weights.
+    pub(super) float: Float,
     /// Whether values have a batch in front of the sample's axes.
-    batched: bool,
-    /// The names of values, and those of nodes, that are taken.
-    values: Names,
-    names: Names,
-    pub(super) nodes: Vec<NodeProto>,
-    pub(super) constants: Vec<TensorProto>,
+    pub(super) batched: bool,
+    /// The names and types that its input and outputs have outside.
+    pub(super) input: (&'n str, Float),
+    pub(super) outputs: Vec<(&'n str, Float)>,
 }
 
-impl<'n> Emitter<'n> {
-    /// An emitter for the nodes of `network`, that avoids all names in `graph`.
-    pub(super) fn new(network: &'n Network, float: Float, opset: i64, batched: bool, graph: &GraphProto) -> Self {
+/// The nodes and constants of these networks, with names that none in `graph` has.
+pub(super) fn emit(pieces: &[Piece<'_>], opset: i64, graph: &GraphProto) -> (Vec<NodeProto>, Vec<TensorProto>) {
+    let mut written = Written::new(pieces, graph);
+    for piece in pieces {
+        Emitter { piece, opset, written: &mut written }.emit();
+    }
+    (written.nodes, written.constants)
+}
+
+/// Nodes and constants in the making, and the names of values and those of nodes that are taken.
+struct Written {
+    values: Names,
+    names: Names,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+}
+
+impl Written {
+    fn new(pieces: &[Piece<'_>], graph: &GraphProto) -> Self {
         let nodes = graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output)).map(String::as_str);
-        let others = graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|value| value.name());
-        let constants = graph.initializer.iter().map(|tensor| tensor.name());
+        let others = graph.output.iter().chain(&graph.value_info).map(|value| value.name());
+        // A value between two pieces may stand nowhere in the graph as it is now.
+        let ends = pieces.iter().flat_map(|piece| piece.outputs.iter().chain([&piece.input])).map(|&(name, _)| name);
+        let mut names = Names::taken(graph.node.iter().map(|node| node.name()));
+        names.promise(pieces.iter().flat_map(|piece| piece.network.nodes()).map(|node| node.name()));
         Self {
-            network,
-            float,
-            opset,
-            batched,
-            values: Names::taken(nodes.chain(others).chain(constants)),
-            names: Names::taken(graph.node.iter().map(|node| node.name())),
+            values: Names::taken(nodes.chain(others).chain(given_names(graph)).chain(ends)),
+            names,
             nodes: Vec::new(),
             constants: Vec::new(),
         }
     }
+}
 
-    /// Emits the whole network, from the value called `input` to values called `outputs`.
-    pub(super) fn emit(&mut self, input: &str, outputs: &[String]) {
-        let mut named: HashMap<ValueId, &String> = HashMap::new();
-        for (&value, name) in self.network.outputs().iter().zip(outputs) {
+/// Writes one piece.
+struct Emitter<'n> {
+    piece: &'n Piece<'n>,
+    opset: i64,
+    written: &'n mut Written,
+}
+
+impl Emitter<'_> {
+    fn emit(&mut self) {
+        let piece = self.piece;
+        let outputs = || piece.network.outputs().iter().zip(&piece.outputs);
+        let mut named: HashMap<ValueId, &str> = HashMap::new();
+        for (&value, (name, _)) in outputs().filter(|(_, (_, float))| *float == piece.float) {
             named.entry(value).or_insert(name);
         }
-        let mut names: Vec<String> = vec![input.to_owned()];
-        for (index, node) in self.network.nodes().iter().enumerate() {
-            let value = self.network.result_of(index);
-            let name = match named.get(&value) {
-                Some(&name) => name.clone(),
+        let mut names: Vec<String> = vec![self.input()];
+        for (index, node) in piece.network.nodes().iter().enumerate() {
+            let name = match named.get(&piece.network.result_of(index)) {
+                Some(&name) => name.to_owned(),
                 None => self.fresh(if node.name().is_empty() { "value" } else { node.name() }),
             };
             let operands = node.operands().iter().map(|operand| names[operand.index()].clone()).collect();
             self.node(node, operands, &name);
             names.push(name);
         }
-        // An output that is the input, or that leaves twice, needs a node to carry its name.
-        for (value, output) in self.network.outputs().iter().zip(outputs) {
-            if names[value.index()] != *output {
-                self.push("Identity", "", vec![names[value.index()].clone()], output, vec![]);
+        // An output that is the input, or that leaves twice, or as another type, needs a node to carry its name.
+        for (value, &(output, float)) in outputs() {
+            let made = &names[value.index()];
+            if float != piece.float {
+                self.cast(made, float, output);
+            } else if made != output {
+                self.push("Identity", "", vec![made.clone()], output, vec![]);
             }
         }
     }
 
+    /// The name of the input in the piece's own type.
+    fn input(&mut self) -> String {
+        let (name, float) = self.piece.input;
+        if float == self.piece.float {
+            return name.to_owned();
+        }
+        let output = self.fresh(&format!("{name}_cast"));
+        self.cast(name, self.piece.float, &output);
+        output
+    }
+
+    fn cast(&mut self, input: &str, to: Float, output: &str) {
+        self.push("Cast", "", vec![input.to_owned()], output, vec![int("to", i64::from(to.code()))]);
+    }
+
     /// A name that no value has yet.
     fn fresh(&mut self, stem: &str) -> String {
-        self.values.unused(stem)
+        self.written.values.unused(stem)
     }
 
     fn push(&mut self, operator: &str, name: &str, input: Vec<String>, output: &str, attribute: Vec<AttributeProto>) {
-        let name = (!name.is_empty()).then(|| self.names.unused(name));
-        self.nodes.push(NodeProto {
+        self.written.nodes.push(NodeProto {
             op_type: Some(operator.to_owned()),
-            name,
+            name: (!name.is_empty()).then(|| name.to_owned()),
             input,
             output: vec![output.to_owned()],
             attribute,
@@ -98,17 +138,17 @@ impl<'n> Emitter<'n> {
 
     fn constant(&mut self, stem: &str, dims: &[usize], values: &[f64]) -> String {
         let name = self.fresh(stem);
-        self.constants.push(encode_floats(&name, self.float, dims, values));
+        self.written.constants.push(encode_floats(&name, self.piece.float, dims, values));
         name
     }
 
     /// How many axes a value has in ONNX.
     fn rank(&self, value: ValueId) -> usize {
-        self.network.shape(value).rank() + usize::from(self.batched)
+        self.piece.network.shape(value).rank() + usize::from(self.piece.batched)
     }
 
     fn node(&mut self, node: &Node, mut operands: Vec<String>, output: &str) {
-        let name = node.name().to_owned();
+        let name = self.written.names.claim(node.name());
         match node.op() {
             Op::Dense(dense) => self.dense(dense, node.operands()[0], &name, operands, output),
             Op::Relu(_) => self.push("Relu", &name, operands, output, vec![]),
@@ -129,7 +169,7 @@ impl<'n> Emitter<'n> {
             }
             Op::Transpose(transpose) => {
                 let within = transpose.order().iter().map(|&axis| axis as i64);
-                let order = if self.batched {
+                let order = if self.piece.batched {
                     std::iter::once(0).chain(within.map(|axis| axis + 1)).collect()
                 } else {
                     within.collect()
@@ -141,12 +181,12 @@ impl<'n> Emitter<'n> {
 
     fn shape_constant(&mut self, target: &Shape) -> String {
         let mut entries: Vec<i64> = target.extents().iter().map(|&extent| extent as i64).collect();
-        if self.batched {
+        if self.piece.batched {
             // 0 copies the batch.
             entries.insert(0, 0);
         }
         let name = self.fresh("shape");
-        self.constants.push(encode_ints(&name, &entries));
+        self.written.constants.push(encode_ints(&name, &entries));
         name
     }
 
@@ -169,29 +209,39 @@ impl<'n> Emitter<'n> {
                 let product = self.fresh(&stem("product"));
                 self.push("MatMul", name, operands, &product, vec![]);
                 let bias = self.constant(&stem("bias"), &[bias.len()], bias);
-                self.push("Add", &stem("add"), vec![product, bias], output, vec![]);
+                let add = self.written.names.unused(&stem("add"));
+                self.push("Add", &add, vec![product, bias], output, vec![]);
             }
         }
-    }
-
-    /// Adds a cast to the emitter's type and returns what it makes.
-    pub(super) fn cast(&mut self, input: &str) -> String {
-        let output = self.fresh(&format!("{input}_cast"));
-        self.push("Cast", "", vec![input.to_owned()], &output, vec![int("to", i64::from(self.float.code()))]);
-        output
     }
 }
 
 /// Names that are taken.
 struct Names {
     taken: HashSet<String>,
+    /// Those among them that are kept for whoever claims them.
+    promised: HashSet<String>,
     /// How often each stem was asked for.
     counts: HashMap<String, usize>,
 }
 
 impl Names {
     fn taken<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        Self { taken: names.map(str::to_owned).collect(), counts: HashMap::new() }
+        Self { taken: names.map(str::to_owned).collect(), promised: HashSet::new(), counts: HashMap::new() }
+    }
+
+    /// Keeps those of these names that are not taken for whoever claims them first.
+    fn promise<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
+        for name in names.filter(|name| !name.is_empty()) {
+            if self.taken.insert(name.to_owned()) {
+                self.promised.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// This name if it was promised, or else one like it; no name stays none.
+    fn claim(&mut self, name: &str) -> String {
+        if name.is_empty() || self.promised.remove(name) { name.to_owned() } else { self.unused(name) }
     }
 
     /// The stem, with a number behind it if it is taken; taken from now on.
@@ -256,13 +306,16 @@ impl Document {
             output: outputs.map(|(name, &value)| declare(name, network.shape(value))).collect(),
             ..GraphProto::default()
         };
-        let mut emitter = Emitter::new(network, export.float, EMITTED_OPSET, true, &graph);
-        emitter.emit(&export.input, &export.outputs);
-        (graph.node, graph.initializer) = (emitter.nodes, emitter.constants);
-        let metadata = export
-            .metadata
-            .iter()
-            .map(|(key, value)| StringStringEntryProto { key: Some(key.clone()), value: Some(value.clone()) });
+        let outside = |name| (String::as_str(name), export.float);
+        let piece = Piece {
+            network,
+            float: export.float,
+            batched: true,
+            input: outside(&export.input),
+            outputs: export.outputs.iter().map(outside).collect(),
+        };
+        (graph.node, graph.initializer) = emit(&[piece], EMITTED_OPSET, &graph);
+        let metadata = export.metadata.iter().map(|(key, value)| entry(key, value));
         let model = ModelProto {
             ir_version: Some(EMITTED_IR_VERSION),
             producer_name: Some("leo".to_owned()),
@@ -274,6 +327,11 @@ impl Document {
         };
         Self::from_model(model, None)
     }
+}
+
+/// An entry of a file's metadata.
+pub(super) fn entry(key: &str, value: &str) -> StringStringEntryProto {
+    StringStringEntryProto { key: Some(key.to_owned()), value: Some(value.to_owned()) }
 }
 
 /// Declares an input or output: a batch of any size of such samples.

@@ -105,7 +105,7 @@ fn producers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
 }
 
 /// The names that no node needs to make: constants and inputs.
-fn given_names(graph: &GraphProto) -> HashSet<&str> {
+pub(super) fn given_names(graph: &GraphProto) -> HashSet<&str> {
     let constants = graph.initializer.iter().map(|tensor| tensor.name());
     let sparse =
         graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()).map(|values| values.name());

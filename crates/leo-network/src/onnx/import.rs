@@ -59,6 +59,8 @@ pub(super) struct Imported {
     pub(super) inner: Vec<(String, Source, Option<Dims>)>,
     /// For each value of the network that has a name: its first one, and how ONNX sees it.
     pub(super) names: HashMap<ValueId, (String, Computed)>,
+    /// The value that each name stands for, where that is one of the network's.
+    pub(super) ids: HashMap<String, ValueId>,
 }
 
 /// Reads a graph. A batch of fixed size that the graph does not keep apart is part of the sample.
@@ -188,8 +190,9 @@ impl<'a> Importer<'a> {
             return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
         }
         let inner = importer.inner(graph);
+        let ids = importer.ids();
         let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
-        Ok(Imported { network, tail: importer.tail, input: computed, outputs, inner, names: importer.names })
+        Ok(Imported { network, tail: importer.tail, input: computed, outputs, inner, names: importer.names, ids })
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -324,6 +327,15 @@ impl<'a> Importer<'a> {
             _ => None,
         };
         graph.node.iter().flat_map(|node| &node.output).filter_map(source).collect()
+    }
+
+    /// The names of the network's values.
+    fn ids(&self) -> HashMap<String, ValueId> {
+        let id = |(name, value): (&&str, &Value)| match value {
+            Value::Computed(computed) => Some(((*name).to_owned(), computed.id)),
+            _ => None,
+        };
+        self.values.iter().filter_map(id).collect()
     }
 
     fn output(&mut self, name: &str) -> (Source, Option<Dims>) {

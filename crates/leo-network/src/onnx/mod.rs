@@ -18,12 +18,12 @@
 //!
 //! # Writing
 //!
-//! The messages are kept, and written back as they were read. A rewrite replaces one part of the network and leaves
+//! The messages are kept, and written back as they were read. A rewrite replaces parts of the network and leaves
 //! everything else untouched, names and doc strings included. Here a layer that adds up its inputs gets
 //! a better one:
 //!
 //! ```
-//! use leo_network::onnx::{Document, Export, Float};
+//! use leo_network::onnx::{Document, Export, Float, Part};
 //! use leo_network::op::{Dense, Matrix};
 //! use leo_network::{Network, Shape, ValueId};
 //!
@@ -37,7 +37,8 @@
 //! let document = Document::from_network(&affine(&[1.0, 1.0])?, &export)?;
 //!
 //! let y = document.network().outputs()[0];
-//! let better = document.splice(ValueId::INPUT, &[y], &affine(&[0.5, 0.25])?)?;
+//! let part = Part { from: ValueId::INPUT, to: vec![y], network: affine(&[0.5, 0.25])? };
+//! let better = document.splice(&[part], None)?;
 //! assert_eq!(better.network(), &affine(&[0.5, 0.25])?);
 //! let written = better.to_bytes()?;
 //! assert_eq!(Document::from_bytes(written, None)?.network(), better.network());
@@ -61,6 +62,7 @@ use prost::bytes::Bytes;
 
 pub(crate) use dims::{Axis, Dims};
 pub use emit::Export;
+pub use splice::Part;
 pub use tensor::{Float, TensorError};
 
 use crate::network::{Network, ValueId};
@@ -232,6 +234,7 @@ pub struct Document {
     outputs: Vec<(Source, Option<Dims>)>,
     inner: Vec<(String, Source, Option<Dims>)>,
     names: HashMap<ValueId, (String, Computed)>,
+    ids: HashMap<String, ValueId>,
 }
 
 impl Document {
@@ -254,9 +257,9 @@ impl Document {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
         let imported = import::import(graph, opset, folder)?;
-        let import::Imported { network, tail, input, outputs, inner, names } = imported;
+        let import::Imported { network, tail, input, outputs, inner, names, ids } = imported;
         let folder = folder.map(Path::to_owned);
-        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names })
+        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, ids })
     }
 
     /// The network.
@@ -284,9 +287,30 @@ impl Document {
         self.input.float
     }
 
-    /// The name that the file has for a value of the network, if it has one.
+    /// The name that the file has for a value of the network, if it has one; the first, if it has several.
     pub fn name_of(&self, value: ValueId) -> Option<&str> {
         self.names.get(&value).map(|(name, _)| name.as_str())
+    }
+
+    /// The value of the network that the file has this name for. Several names may stand for one value: what passes
+    /// through an Identity or a Cast stays the same.
+    pub fn value_named(&self, name: &str) -> Option<ValueId> {
+        self.ids.get(name).copied()
+    }
+
+    /// What the file's metadata say under this key.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        self.model.metadata_props.iter().find(|entry| entry.key() == key).map(|entry| entry.value())
+    }
+
+    /// This file with `value` in its metadata under this key, instead of what is there already.
+    #[must_use]
+    pub fn with_metadata(mut self, key: &str, value: &str) -> Self {
+        let entries = &mut self.model.metadata_props;
+        let place = entries.iter().position(|entry| entry.key() == key).unwrap_or(entries.len());
+        entries.retain(|entry| entry.key() != key);
+        entries.insert(place, emit::entry(key, value));
+        self
     }
 
     /// For each output of the file: where it comes from, and its axes where they are known.

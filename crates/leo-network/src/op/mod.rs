@@ -110,6 +110,34 @@ macro_rules! each {
     };
 }
 
+impl Op {
+    /// Marks the elements of an operand, of this shape, that some of the elements that are wanted depend on.
+    pub(crate) fn mark_read(&self, operand: &Shape, wanted: &[bool], read: &mut [bool]) {
+        match self {
+            Self::Dense(dense) => {
+                let (weight, inner) = (dense.weight(), dense.weight().columns());
+                for (output, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
+                    let (position, row) = (output / weight.rows(), output % weight.rows());
+                    let read = &mut read[position * inner..][..inner];
+                    read.iter_mut().zip(weight.row(row)).for_each(|(read, weight)| *read |= *weight != 0.0);
+                }
+            }
+            Self::Transpose(transpose) => {
+                let sources = transpose.sources(operand.extents());
+                sources.iter().zip(wanted).for_each(|(&source, wanted)| read[source] |= wanted);
+            }
+            Self::Elementwise(elementwise) if elementwise.arithmetic() == Arithmetic::Multiply => {
+                let factors = elementwise.constant().expand(operand);
+                let of = wanted.iter().zip(factors).map(|(wanted, factor)| *wanted && factor != 0.0);
+                read.iter_mut().zip(of).for_each(|(read, of)| *read |= of);
+            }
+            Self::Relu(_) | Self::Elementwise(_) | Self::Reshape(_) | Self::Sum(_) => {
+                read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted);
+            }
+        }
+    }
+}
+
 impl Operator for Op {
     fn name(&self) -> &'static str {
         each!(self, op => op.name())

@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+use leo_network::onnx::Document;
 use leo_network::onnx::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
 };
+use leo_network::{Array, Model};
 use prost::Message;
 
 pub const FLOAT: i32 = 1;
@@ -150,6 +152,20 @@ pub fn branched() -> ModelProto {
 /// The file's bytes.
 pub fn bytes(model: &ModelProto) -> Vec<u8> {
     model.encode_to_vec()
+}
+
+/// The file as Leo reads it, or why it does not.
+pub fn read(model: &ModelProto) -> Result<Document, String> {
+    Document::from_bytes(bytes(model), None).map_err(|error| error.to_string())
+}
+
+pub fn graph(model: &mut ModelProto) -> &mut GraphProto {
+    model.graph.as_mut().expect("all test models have one")
+}
+
+/// What the file computes from a batch of samples.
+pub fn outputs(document: &Document, samples: &[f32], shape: &[usize]) -> Result<Array, Box<dyn std::error::Error>> {
+    Ok(Model::from(document.clone()).run(&Array::new(shape.to_vec(), samples.to_vec())?, None)?)
 }
 
 pub const NNET: &str =
