@@ -25,6 +25,32 @@ pub struct Checker<'n> {
     block: usize,
 }
 
+/// Ranges that are proved, of all values of a network on a domain. Only a [`Checker`] makes them.
+#[derive(Clone, Debug)]
+pub struct Facts<'n> {
+    network: &'n Network,
+    ranges: Vec<Range>,
+    errors: Vec<Vec<f64>>,
+}
+
+impl<'n> Facts<'n> {
+    /// The network that they are about.
+    pub fn network(&self) -> &'n Network {
+        self.network
+    }
+
+    /// Where a value can lie.
+    pub fn range(&self, value: ValueId) -> &Range {
+        &self.ranges[value.index()]
+    }
+
+    /// For each element of a value, how far what [`leo_network::Evaluator`] computes in double precision can be from the exact number, at whatever
+    /// point of the domain.
+    pub fn evaluation_error(&self, value: ValueId) -> &[f64] {
+        &self.errors[value.index()]
+    }
+}
+
 /// How many bounds go through one matrix product at most, and how many numbers at most.
 const BLOCK_ROWS: usize = 128;
 const BLOCK_NUMBERS: usize = 1 << 22;
@@ -45,12 +71,23 @@ impl<'n> Checker<'n> {
     /// from all that was proved of the layers before.
     pub fn next_layer(&mut self) -> Option<usize> {
         let layer = self.network.relu_layers().find(|&layer| self.layer.is_none_or(|done| layer > done))?;
-        for node in self.ranges.len() - 1..layer {
+        self.go_to(layer);
+        self.layer = Some(layer);
+        Some(layer)
+    }
+
+    /// Finds ranges, by intervals, and errors of what the nodes before this one make.
+    fn go_to(&mut self, end: usize) {
+        for node in self.ranges.len() - 1..end {
             self.ranges.push(Range::of_node(self.network, node, &self.ranges));
             self.errors.push(witness::error_of_node(self.network, node, &self.ranges, &self.errors));
         }
-        self.layer = Some(layer);
-        Some(layer)
+    }
+
+    /// All that is proved, with intervals for what comes after the layer it stands at.
+    pub fn finish(mut self) -> Facts<'n> {
+        self.go_to(self.network.nodes().len());
+        Facts { network: self.network, ranges: self.ranges, errors: self.errors }
     }
 
     /// The proved range of the pre-activations of a layer that the checker has come to.

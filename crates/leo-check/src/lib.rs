@@ -30,12 +30,15 @@
 
 mod backward;
 mod checker;
+mod deviation;
 mod exact;
 mod facts;
+mod forms;
 mod range;
 mod sound;
 mod witness;
 
-pub use checker::Checker;
+pub use checker::{Checker, Facts};
+pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
 pub use facts::{LayerSlopes, Side, Slopes, Tree};
 pub use range::Range;

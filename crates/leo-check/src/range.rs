@@ -34,11 +34,7 @@ impl Range {
         let made = &network.nodes()[node];
         let operand = |index: usize| -> &Self { &ranges[made.operands()[index].index()] };
         match made.op() {
-            Op::Relu(_) => {
-                let x = operand(0);
-                let positive = |bounds: &[f64]| bounds.iter().map(|bound| bound.max(0.0)).collect();
-                Self { lower: positive(&x.lower), upper: positive(&x.upper) }
-            }
+            Op::Relu(_) => operand(0).positive(),
             Op::Dense(dense) => {
                 let x = operand(0);
                 let (weight, inner) = (dense.weight(), dense.weight().columns());
@@ -79,6 +75,12 @@ impl Range {
                 }
             }
         }
+    }
+
+    /// The range of the elements' ReLUs.
+    pub(crate) fn positive(&self) -> Self {
+        let positive = |bounds: &[f64]| bounds.iter().map(|bound| bound.max(0.0)).collect();
+        Self { lower: positive(&self.lower), upper: positive(&self.upper) }
     }
 
     /// The sums of elements that lie in two ranges.

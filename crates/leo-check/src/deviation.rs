@@ -1,0 +1,299 @@
+//! How far two networks can be apart, anywhere on a domain.
+//!
+//! Both networks are written as functions of the same basis ([`crate::forms`]): the input, outputs of some of the first network's units, and
+//! what else is said to be the same in both (*anchors*). What is not in the basis is expressed by it, and each expression has a radius
+//! that is computed here, from ranges that are proved:
+//!
+//! - a unit of the first network is said to be a constant, or its pre-activation and a constant, or a multiple of another unit. How far `relu(g)`
+//!   can be from that follows from the range of `g`: nothing if a unit that is said to be 0 is proved to be off, or one that is said to be its
+//!   pre-activation is proved to be on;
+//! - a unit of the second network is said to be a multiple of a unit in the basis. A ReLU brings no two numbers further apart, so the outputs differ by
+//!   no more than the pre-activations, and how far these can be apart follows from their expressions. Or it is said to be its pre-activation, whose
+//!   least value follows from its expression.
+//!
+//! So nothing that is said can be wrong, only useless: a bad correspondence makes the bound larger. What reaches the outputs is the answer.
+
+use std::collections::BTreeMap;
+
+use leo_network::op::Op;
+use leo_network::{Network, ValueId};
+
+use crate::checker::Facts;
+use crate::forms::{Basis, Copied, Forms, Output};
+use crate::range::Range;
+
+/// What a unit of the first network is expressed by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Claim {
+    /// It is in the basis.
+    Itself,
+    /// A constant.
+    Constant(f64),
+    /// Its pre-activation, plus a constant.
+    Linear(f64),
+    /// A unit of the same layer that is in the basis has a pre-activation that is this one's, but for a factor: `relu(c g) = c relu(g)`, and for
+    /// a negative factor `relu(-c g) = c relu(g) - c g`.
+    Multiple {
+        /// Which unit.
+        of: usize,
+        /// What its pre-activation is to be multiplied by.
+        factor: f64,
+    },
+}
+
+/// What a unit of the second network is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Role {
+    /// A multiple of a unit of the first network that is in the basis.
+    Copy {
+        /// Its layer's node in the first network.
+        layer: usize,
+        /// Which of its units.
+        unit: usize,
+        /// More than 0.
+        factor: f64,
+    },
+    /// Always on.
+    Linear,
+}
+
+/// Which parts of two networks belong together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Correspondence {
+    /// Values that are about the same in both networks, besides their inputs.
+    pub anchors: Vec<(ValueId, ValueId)>,
+    /// For each layer of ReLUs of the first network, what its units are expressed by.
+    pub claims: Vec<Vec<Claim>>,
+    /// For each layer of ReLUs of the second network, what its units are.
+    pub roles: Vec<Vec<Role>>,
+}
+
+/// Why a correspondence makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The networks take other inputs, or give other outputs.
+    #[error("the two networks do not have inputs and outputs of the same shapes")]
+    Interface,
+    /// A layer has another number of units than something is said of.
+    #[error("something is said of {said} units of layer {layer}, which has {units}")]
+    Layer {
+        /// Which of the layers of ReLUs, counted from 0.
+        layer: usize,
+        /// Its units.
+        units: usize,
+        /// Those that something is said of.
+        said: usize,
+    },
+    /// Something is said of more layers or fewer than there are.
+    #[error("something is said of {said} layers, and there are {layers}")]
+    Layers {
+        /// How many layers of ReLUs there are.
+        layers: usize,
+        /// How many something is said of.
+        said: usize,
+    },
+    /// A unit is expressed by one that is not in the basis, or that there is not.
+    #[error("unit {unit} of layer {layer} is expressed by a unit that is not in the basis")]
+    NotInBasis {
+        /// Which layer, counted from 0.
+        layer: usize,
+        /// Which unit.
+        unit: usize,
+    },
+    /// An anchor is no value, or its values have different shapes.
+    #[error("an anchor that does not fit the networks")]
+    Anchor,
+}
+
+/// How far each element of each output of `second` can be from what `facts` are about, anywhere on the domain of these.
+///
+/// # Errors
+/// If the correspondence is not about these networks.
+pub fn deviation(facts: &Facts<'_>, second: &Network, pairs: &Correspondence) -> Result<Vec<Vec<f64>>, Mismatch> {
+    let first = facts.network();
+    let shapes = |network: &Network| {
+        let outputs = network.outputs().iter().map(|&value| network.shape(value).clone());
+        [network.input().clone()].into_iter().chain(outputs).collect::<Vec<_>>()
+    };
+    if shapes(first) != shapes(second) {
+        return Err(Mismatch::Interface);
+    }
+    check_widths(first, pairs.claims.iter().map(Vec::len))?;
+    check_widths(second, pairs.roles.iter().map(Vec::len))?;
+    let known = |network: &Network, value: ValueId| value.index() <= network.nodes().len();
+    let fit = |&(a, b): &(ValueId, ValueId)| {
+        known(first, a) && known(second, b) && first.shape(a).elements() == second.shape(b).elements()
+    };
+    if !pairs.anchors.iter().all(fit) {
+        return Err(Mismatch::Anchor);
+    }
+    let expressed = Expressed::new(facts, pairs)?;
+    let made = expressed.of_second(facts, second, pairs)?;
+    let outputs = first.outputs().iter().zip(second.outputs());
+    let distances = |(a, b): (&ValueId, &ValueId)| expressed.distances(&expressed.forms[a.index()], &made[b.index()]);
+    Ok(outputs.map(distances).collect())
+}
+
+fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -> Result<(), Mismatch> {
+    let layers: Vec<usize> = network.relu_layers().collect();
+    if layers.len() != said.len() {
+        return Err(Mismatch::Layers { layers: layers.len(), said: said.len() });
+    }
+    for (layer, (node, said)) in layers.into_iter().zip(said).enumerate() {
+        let units = network.nodes()[node].shape().elements();
+        if units != said {
+            return Err(Mismatch::Layer { layer, units, said });
+        }
+    }
+    Ok(())
+}
+
+/// The first network, expressed by the basis.
+struct Expressed {
+    basis: Basis,
+    /// What each value is. An anchor is in the basis.
+    forms: Vec<Forms>,
+    /// What each anchor was before it was put into the basis.
+    anchors: BTreeMap<ValueId, Forms>,
+}
+
+impl Expressed {
+    fn new(facts: &Facts<'_>, pairs: &Correspondence) -> Result<Self, Mismatch> {
+        let network = facts.network();
+        let input = ValueId::INPUT.index();
+        let mut basis = Basis::from([(input, facts.range(ValueId::INPUT).clone())]);
+        let mut forms = vec![Forms::identity(input, vec![0.0; network.input().elements()])];
+        let mut anchors = BTreeMap::new();
+        let mut layers = pairs.claims.iter().enumerate();
+        for (index, node) in network.nodes().iter().enumerate() {
+            let value = network.result_of(index);
+            let mut made = if let Op::Relu(_) = node.op() {
+                let (layer, claims) = layers.next().expect("as many as there are layers");
+                let range = facts.range(node.operands()[0]);
+                basis.insert(value.index(), range.positive());
+                let given = &forms[node.operands()[0].index()];
+                let claimed = |unit| {
+                    claimed(claims, unit, value, given, range, &basis).ok_or(Mismatch::NotInBasis { layer, unit })
+                };
+                let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
+                given.activated(&outputs, &basis)
+            } else {
+                let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                Forms::of_node(network, node, &operands, &basis)
+            };
+            if pairs.anchors.iter().any(|&(anchor, _)| anchor == value) {
+                basis.insert(value.index(), facts.range(value).clone());
+                let identity = Forms::identity(value.index(), vec![0.0; made.len()]);
+                anchors.insert(value, std::mem::replace(&mut made, identity));
+            }
+            forms.push(made);
+        }
+        Ok(Self { basis, forms, anchors })
+    }
+
+    /// What each value of the second network is.
+    fn of_second(&self, facts: &Facts<'_>, second: &Network, pairs: &Correspondence) -> Result<Vec<Forms>, Mismatch> {
+        let mut forms = vec![self.forms[ValueId::INPUT.index()].clone()];
+        let mut layers = pairs.roles.iter().enumerate();
+        for (index, node) in second.nodes().iter().enumerate() {
+            let value = second.result_of(index);
+            let mut made = if let Op::Relu(_) = node.op() {
+                let (layer, roles) = layers.next().expect("as many as there are layers");
+                let given = &forms[node.operands()[0].index()];
+                let played = |(unit, &role): (usize, &Role)| {
+                    self.played(facts, pairs, given, unit, role).ok_or(Mismatch::NotInBasis { layer, unit })
+                };
+                let outputs = roles.iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
+                given.activated(&outputs, &self.basis)
+            } else {
+                let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                Forms::of_node(second, node, &operands, &self.basis)
+            };
+            if let Some((anchor, _)) = pairs.anchors.iter().find(|&&(_, anchor)| anchor == value) {
+                let distances = self.distances(&self.anchors[anchor], &made);
+                made = Forms::identity(anchor.index(), distances);
+            }
+            forms.push(made);
+        }
+        Ok(forms)
+    }
+
+    /// How far the rows of two values can be apart.
+    fn distances(&self, first: &Forms, second: &Forms) -> Vec<f64> {
+        let row = |row| second.distance(row, first, Copied { row, factor: 1.0 }, &self.basis);
+        (0..second.len()).map(row).collect()
+    }
+
+    /// What a unit of the second network gives, if it can have this role.
+    fn played(
+        &self,
+        facts: &Facts<'_>,
+        pairs: &Correspondence,
+        given: &Forms,
+        unit: usize,
+        role: Role,
+    ) -> Option<Output> {
+        match role {
+            Role::Linear => {
+                let (least, _) = given.bounds(unit, &self.basis);
+                let linear = Some(Copied { row: unit, factor: 1.0 });
+                Some(Output { linear, radius: (0.0 - least).max(0.0), ..Output::default() })
+            }
+            Role::Copy { layer, unit: copied, factor } => {
+                let first = facts.network();
+                let position = first.relu_layers().position(|node| node == layer)?;
+                let in_basis = *pairs.claims[position].get(copied)? == Claim::Itself;
+                let can_be = in_basis && factor > 0.0 && factor.is_finite();
+                let theirs = &self.forms[first.pre_activation(layer).index()];
+                let radius = given.distance(unit, theirs, Copied { row: copied, factor }, &self.basis);
+                let element = Some((first.result_of(layer).index(), copied, factor));
+                can_be.then_some(Output { element, radius, ..Output::default() })
+            }
+        }
+    }
+}
+
+/// What a unit of the first network gives, in terms of the basis, if that is a claim that can be made.
+fn claimed(
+    claims: &[Claim],
+    unit: usize,
+    value: ValueId,
+    given: &Forms,
+    range: &Range,
+    basis: &Basis,
+) -> Option<Output> {
+    let (lower, upper) = (range.lower[unit], range.upper[unit]);
+    // The numbers between which something lies, and one that stands for all of them.
+    let furthest = |least: f64, most: f64, number: f64| apart(least, number).max(apart(most, number));
+    let linear = |row: usize, factor: f64| Some(Copied { row, factor });
+    let element = |unit: usize, factor: f64| Some((value.index(), unit, factor));
+    match claims[unit] {
+        Claim::Itself => Some(Output { element: element(unit, 1.0), ..Output::default() }),
+        Claim::Constant(constant) => {
+            let radius = furthest(lower.max(0.0), upper.max(0.0), constant);
+            Some(Output { constant, radius, ..Output::default() })
+        }
+        Claim::Linear(constant) => {
+            let radius = furthest((0.0 - upper).max(0.0), (0.0 - lower).max(0.0), constant);
+            Some(Output { linear: linear(unit, 1.0), constant, radius, ..Output::default() })
+        }
+        Claim::Multiple { of, factor } => {
+            if *claims.get(of)? != Claim::Itself || factor == 0.0 || !factor.is_finite() {
+                return None;
+            }
+            let radius = given.distance(unit, given, Copied { row: of, factor }, basis);
+            let linear = if factor < 0.0 { linear(of, factor) } else { None };
+            Some(Output { linear, element: element(of, factor.abs()), radius, ..Output::default() })
+        }
+    }
+}
+
+/// How far two numbers are apart, rounded up.
+fn apart(a: f64, b: f64) -> f64 {
+    match (a - b).abs() {
+        0.0 => 0.0,
+        distance if distance.is_nan() => f64::INFINITY,
+        distance => distance.next_up(),
+    }
+}

@@ -1,0 +1,390 @@
+//! Values as affine functions of a basis, with a bound on how far each is from what it stands for.
+//!
+//! A *basis* is a set of numbers that are known on the domain up to their ranges: the input, and outputs of some units. A row of
+//! [`Forms`] says that an element of a value is, everywhere on the domain, `constant + Σ coefficient · basis element`, give or take its
+//! *radius*. Every rounding that happens on the way is added to the radius: for single sums and products as much as was rounded
+//! away, which is nothing where they are exact, and for matrix products the bound of [`crate::sound`].
+
+use std::collections::BTreeMap;
+
+use leo_network::op::{Arithmetic, Dense, Op};
+use leo_network::{Network, Node, add_product};
+
+use crate::range::Range;
+use crate::sound::{Upper, slack};
+
+/// Below this, what rounding takes away from a product may itself be rounded.
+const TINY: f64 = 1e-280;
+
+/// The numbers that forms are functions of: for each value that is in the basis, by its index, the ranges of its elements.
+pub(crate) type Basis = BTreeMap<usize, Range>;
+
+/// What the elements of one value are, one a row.
+#[derive(Clone, Debug)]
+pub(crate) struct Forms {
+    /// Coefficients on the elements of the values in the basis.
+    blocks: BTreeMap<usize, Block>,
+    constants: Vec<f64>,
+    radii: Vec<f64>,
+}
+
+/// The coefficients of all rows on the elements of one value.
+#[derive(Clone, Debug)]
+enum Block {
+    /// At most one a row: on which element, and how much.
+    Sparse(Vec<Option<(usize, f64)>>),
+    /// Row-major.
+    Full(Vec<f64>),
+}
+
+impl Block {
+    /// The coefficients of one row that are not 0.
+    fn row(&self, row: usize, width: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (single, full): (_, &[f64]) = match self {
+            Self::Sparse(rows) => (rows[row], &[]),
+            Self::Full(numbers) => (None, &numbers[row * width..][..width]),
+        };
+        let full = full.iter().copied().enumerate();
+        single.into_iter().chain(full).filter(|&(_, coefficient)| coefficient != 0.0)
+    }
+
+    fn into_full(self, width: usize) -> Vec<f64> {
+        match self {
+            Self::Full(numbers) => numbers,
+            Self::Sparse(rows) => {
+                let mut numbers = vec![0.0; rows.len() * width];
+                for (row, entry) in rows.into_iter().enumerate() {
+                    if let Some((column, coefficient)) = entry {
+                        numbers[row * width + column] = coefficient;
+                    }
+                }
+                numbers
+            }
+        }
+    }
+}
+
+/// A multiple of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied {
+    pub(crate) row: usize,
+    pub(crate) factor: f64,
+}
+
+/// What stands for a unit's output: the sum of a multiple of a pre-activation, a multiple of a basis element, and a constant, give or take
+/// a radius.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) linear: Option<Copied>,
+    /// Of which value, which element, and how much of it.
+    pub(crate) element: Option<(usize, usize, f64)>,
+    pub(crate) constant: f64,
+    pub(crate) radius: f64,
+}
+
+impl Forms {
+    /// A value of the basis, give or take radii.
+    pub(crate) fn identity(value: usize, radii: Vec<f64>) -> Self {
+        let rows = radii.len();
+        let block = Block::Sparse((0..rows).map(|row| Some((row, 1.0))).collect());
+        Self { blocks: BTreeMap::from([(value, block)]), constants: vec![0.0; rows], radii }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.constants.len()
+    }
+
+    /// What a node makes of its operands, if it is not a ReLU.
+    pub(crate) fn of_node(network: &Network, node: &Node, operands: &[&Self], basis: &Basis) -> Self {
+        match node.op() {
+            Op::Dense(dense) => operands[0].mapped(dense, basis),
+            Op::Sum(_) => operands[0].plus(operands[1], basis),
+            Op::Reshape(_) => operands[0].clone(),
+            Op::Transpose(transpose) => {
+                operands[0].reordered(&transpose.sources(network.shape(node.operands()[0]).extents()), basis)
+            }
+            Op::Elementwise(elementwise) => {
+                let constants = elementwise.constant().expand(node.shape());
+                match elementwise.arithmetic() {
+                    Arithmetic::Add => operands[0].shifted(&constants),
+                    Arithmetic::Multiply => operands[0].scaled(&constants, basis, times),
+                    Arithmetic::Divide => operands[0].scaled(&constants, basis, over),
+                }
+            }
+            Op::Relu(_) => unreachable!("what a ReLU makes is claimed, not computed"),
+        }
+    }
+
+    /// The outputs of a layer of units, whose pre-activations these are.
+    pub(crate) fn activated(&self, outputs: &[Output], basis: &Basis) -> Self {
+        let mut radii = vec![Upper::default(); outputs.len()];
+        let mut constants: Vec<f64> = outputs.iter().map(|output| output.constant).collect();
+        for ((radius, constant), output) in radii.iter_mut().zip(&mut constants).zip(outputs) {
+            radius.add_error(output.radius);
+            if let Some(Copied { row, factor }) = output.linear {
+                radius.add_product(factor.abs(), self.radii[row]);
+                add_tracked(constant, self.constants[row], factor, radius, 1.0);
+            }
+        }
+        let mut blocks = BTreeMap::new();
+        for (&value, block) in self.blocks.iter().filter(|_| outputs.iter().any(|output| output.linear.is_some())) {
+            let range = &basis[&value];
+            let width = range.len();
+            let mut numbers = vec![0.0; outputs.len() * width];
+            for ((made, radius), output) in numbers.chunks_exact_mut(width).zip(&mut radii).zip(outputs) {
+                let Some(Copied { row, factor }) = output.linear else { continue };
+                for (column, coefficient) in block.row(row, width) {
+                    add_tracked(&mut made[column], coefficient, factor, radius, range.magnitude(column));
+                }
+            }
+            blocks.insert(value, Block::Full(numbers));
+        }
+        for (value, _, _) in outputs.iter().filter_map(|output| output.element) {
+            let entry = |output: &Output| output.element.filter(|&(of, _, _)| of == value).map(|(_, i, c)| (i, c));
+            blocks.entry(value).or_insert_with(|| Block::Sparse(outputs.iter().map(entry).collect()));
+        }
+        Self { blocks, constants, radii: limits(&radii) }
+    }
+
+    fn mapped(&self, dense: &Dense, basis: &Basis) -> Self {
+        let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
+        let positions = self.len() / inner;
+        let mut radii = vec![Upper::default(); positions * outer];
+        let mut constants = Vec::with_capacity(positions * outer);
+        for (row, radius) in radii.iter_mut().enumerate() {
+            let (start, output) = (row / outer * inner, row % outer);
+            let mut constant = dense.bias().map_or(0.0, |bias| bias[output]);
+            for (index, &w) in weight.row(output).iter().enumerate() {
+                radius.add_product(w.abs(), self.radii[start + index]);
+                add_tracked(&mut constant, self.constants[start + index], w, radius, 1.0);
+            }
+            constants.push(constant);
+        }
+        let mut blocks = BTreeMap::new();
+        for (&value, block) in &self.blocks {
+            let range = &basis[&value];
+            let width = range.len();
+            let mut made = vec![0.0; positions * outer * width];
+            match block {
+                Block::Sparse(entries) => {
+                    for (row, (made, radius)) in made.chunks_exact_mut(width).zip(&mut radii).enumerate() {
+                        let entries = &entries[row / outer * inner..][..inner];
+                        for (&w, entry) in weight.row(row % outer).iter().zip(entries) {
+                            if let Some((column, c)) = *entry {
+                                add_tracked(&mut made[column], c, w, radius, range.magnitude(column));
+                            }
+                        }
+                    }
+                }
+                Block::Full(numbers) => {
+                    let sizes: Vec<f64> = numbers.chunks_exact(width).map(|row| size_of(row, range)).collect();
+                    for position in 0..positions {
+                        let operand = &numbers[position * inner * width..][..inner * width];
+                        let result = &mut made[position * outer * width..][..outer * width];
+                        add_product(result, weight.values(), operand, outer, inner, width);
+                    }
+                    let underflow = 2.0 * inner as f64 * f64::MIN_POSITIVE * size_of(&vec![1.0; width], range);
+                    for (row, radius) in radii.iter_mut().enumerate() {
+                        let sizes = &sizes[row / outer * inner..][..inner];
+                        let mut size = Upper::default();
+                        weight.row(row % outer).iter().zip(sizes).for_each(|(w, &s)| size.add_product(w.abs(), s));
+                        let size = size.bound().limit;
+                        if size != 0.0 {
+                            radius.add_error(slack(inner) * size + underflow);
+                        }
+                    }
+                }
+            }
+            blocks.insert(value, Block::Full(made));
+        }
+        Self { blocks, constants, radii: limits(&radii) }
+    }
+
+    fn plus(&self, other: &Self, basis: &Basis) -> Self {
+        let mut radii = vec![Upper::default(); self.len()];
+        let mut constants = self.constants.clone();
+        for (row, radius) in radii.iter_mut().enumerate() {
+            radius.add_error(self.radii[row]);
+            radius.add_error(other.radii[row]);
+            add_tracked(&mut constants[row], other.constants[row], 1.0, radius, 1.0);
+        }
+        let mut blocks = self.blocks.clone();
+        for (&value, block) in &other.blocks {
+            let range = &basis[&value];
+            let width = range.len();
+            let sum = match blocks.remove(&value) {
+                None => block.clone(),
+                Some(present) => {
+                    let mut numbers = present.into_full(width);
+                    for (row, (numbers, radius)) in numbers.chunks_exact_mut(width).zip(&mut radii).enumerate() {
+                        for (column, c) in block.row(row, width) {
+                            add_tracked(&mut numbers[column], c, 1.0, radius, range.magnitude(column));
+                        }
+                    }
+                    Block::Full(numbers)
+                }
+            };
+            blocks.insert(value, sum);
+        }
+        Self { blocks, constants, radii: limits(&radii) }
+    }
+
+    fn shifted(&self, constants: &[f64]) -> Self {
+        let mut shifted = self.clone();
+        for (row, &constant) in constants.iter().enumerate() {
+            let mut radius = Upper::default();
+            radius.add_error(self.radii[row]);
+            add_tracked(&mut shifted.constants[row], constant, 1.0, &mut radius, 1.0);
+            shifted.radii[row] = radius.bound().limit;
+        }
+        shifted
+    }
+
+    /// Rows times or over constants, by an operation that says how much it rounded.
+    fn scaled(&self, factors: &[f64], basis: &Basis, operation: fn(f64, f64) -> (f64, f64)) -> Self {
+        let mut scaled = self.clone();
+        let mut radii = vec![Upper::default(); self.len()];
+        for (row, radius) in radii.iter_mut().enumerate() {
+            let (constant, error) = operation(self.constants[row], factors[row]);
+            scaled.constants[row] = constant;
+            radius.add_error(error);
+            let (size, error) = operation(self.radii[row], factors[row]);
+            radius.add_error(size.abs());
+            radius.add_error(error);
+        }
+        for (value, block) in &mut scaled.blocks {
+            let range = &basis[value];
+            let width = range.len();
+            let mut scale = |row: usize, column: usize, c: &mut f64| {
+                let (product, error) = operation(*c, factors[row]);
+                *c = product;
+                radii[row].add_product(error, range.magnitude(column));
+            };
+            match block {
+                Block::Sparse(entries) => {
+                    for (row, entry) in entries.iter_mut().enumerate() {
+                        if let Some((column, c)) = entry {
+                            scale(row, *column, c);
+                        }
+                    }
+                }
+                Block::Full(numbers) => {
+                    for (index, c) in numbers.iter_mut().enumerate() {
+                        scale(index / width, index % width, c);
+                    }
+                }
+            }
+        }
+        scaled.radii = limits(&radii);
+        scaled
+    }
+
+    fn reordered(&self, sources: &[usize], basis: &Basis) -> Self {
+        let blocks = self.blocks.iter().map(|(&value, block)| {
+            let width = basis[&value].len();
+            let block = match block {
+                Block::Sparse(entries) => Block::Sparse(sources.iter().map(|&source| entries[source]).collect()),
+                Block::Full(numbers) => Block::Full(
+                    sources.iter().flat_map(|&source| numbers[source * width..][..width].to_vec()).collect(),
+                ),
+            };
+            (value, block)
+        });
+        let moved = |numbers: &[f64]| sources.iter().map(|&source| numbers[source]).collect();
+        Self { blocks: blocks.collect(), constants: moved(&self.constants), radii: moved(&self.radii) }
+    }
+
+    /// Bounds of a row on the domain.
+    pub(crate) fn bounds(&self, row: usize, basis: &Basis) -> (f64, f64) {
+        let nothing = Self { blocks: BTreeMap::new(), constants: vec![0.0], radii: vec![0.0] };
+        self.difference(row, &nothing, Copied { row: 0, factor: 0.0 }, basis)
+    }
+
+    /// How far a row can be from a multiple of a row of other forms, anywhere on the domain.
+    pub(crate) fn distance(&self, row: usize, other: &Self, copied: Copied, basis: &Basis) -> f64 {
+        let (lower, upper) = self.difference(row, other, copied, basis);
+        lower.abs().max(upper.abs())
+    }
+
+    /// Bounds of a row less a multiple of a row of other forms.
+    fn difference(&self, row: usize, other: &Self, copied: Copied, basis: &Basis) -> (f64, f64) {
+        let (mut above, mut below, mut error) = (Upper::default(), Upper::default(), Upper::default());
+        error.add_error(self.radii[row]);
+        error.add_product(copied.factor.abs(), other.radii[copied.row]);
+        let mut constant = self.constants[row];
+        add_tracked(&mut constant, other.constants[copied.row], -copied.factor, &mut error, 1.0);
+        above.add(constant);
+        below.add(-constant);
+        let mut coefficients = Vec::new();
+        for (value, range) in basis {
+            let (mine, theirs) = (self.blocks.get(value), other.blocks.get(value));
+            if mine.is_none() && theirs.is_none() {
+                continue;
+            }
+            coefficients.clear();
+            coefficients.resize(range.len(), 0.0);
+            for (column, c) in mine.into_iter().flat_map(|block| block.row(row, range.len())) {
+                coefficients[column] = c;
+            }
+            for (column, c) in theirs.into_iter().flat_map(|block| block.row(copied.row, range.len())) {
+                add_tracked(&mut coefficients[column], c, -copied.factor, &mut error, range.magnitude(column));
+            }
+            for (column, &c) in coefficients.iter().enumerate() {
+                let (low, high) = (range.lower[column], range.upper[column]);
+                let (least, most) = if c > 0.0 { (low, high) } else { (high, low) };
+                above.add_product(c, most);
+                below.add_product(-c, least);
+            }
+        }
+        let error = error.bound().limit;
+        above.add_error(error);
+        below.add_error(error);
+        (0.0 - below.bound().limit, above.bound().limit)
+    }
+}
+
+fn limits(radii: &[Upper]) -> Vec<f64> {
+    radii.iter().map(|radius| radius.bound().limit).collect()
+}
+
+/// Upper bound of a row's absolute value if all its terms have the same sign.
+fn size_of(row: &[f64], range: &Range) -> f64 {
+    let mut size = Upper::default();
+    row.iter().enumerate().for_each(|(column, c)| size.add_product(c.abs(), range.magnitude(column)));
+    size.bound().limit
+}
+
+/// Adds a product to a sum, and to `radius` what is rounded away, times a magnitude.
+fn add_tracked(sum: &mut f64, a: f64, b: f64, radius: &mut Upper, magnitude: f64) {
+    if a == 0.0 || b == 0.0 {
+        return;
+    }
+    let (product, product_error) = times(a, b);
+    let before = *sum;
+    *sum += product;
+    // What rounding took away, exactly (Knuth's two-sum).
+    let part = *sum - before;
+    let sum_error = (before - (*sum - part)) + (product - part);
+    radius.add_product(product_error, magnitude);
+    radius.add_product(sum_error.abs(), magnitude);
+}
+
+/// A product, and how far it is from the exact one at the most: 0 if it is exact.
+fn times(a: f64, b: f64) -> (f64, f64) {
+    let product = a * b;
+    if a == 0.0 || b == 0.0 || a.abs() == 1.0 || b.abs() == 1.0 {
+        return (product, 0.0);
+    }
+    let underflow = if product.abs() > TINY { 0.0 } else { f64::MIN_POSITIVE };
+    (product, a.mul_add(b, -product).abs() + underflow)
+}
+
+/// A quotient, and how far it is from the exact one at the most.
+fn over(a: f64, b: f64) -> (f64, f64) {
+    let quotient = a / b;
+    if a == 0.0 || b.abs() == 1.0 {
+        return (quotient, 0.0);
+    }
+    let exact = (-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY;
+    (quotient, if exact { 0.0 } else { quotient.abs() * f64::EPSILON + f64::MIN_POSITIVE })
+}
