@@ -31,7 +31,11 @@ const PROGRAMS_IN_A_ROW: usize = 8;
 /// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
 type Bound = (usize, Side);
 
-pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis, DomainError> {
+pub(crate) fn run<'n>(
+    network: &'n Network,
+    domain: &Domain,
+    options: &Options<'_>,
+) -> Result<Analysis<'n>, DomainError> {
     let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
     let mut run = Run {
         network,
@@ -60,17 +64,17 @@ pub(crate) fn run(network: &Network, domain: &Domain, options: &Options<'_>) -> 
         start = now;
     }
     let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
-    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open) })
+    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open), facts: run.checker.finish() })
 }
 
 /// An analysis that has come to some layer.
-struct Run<'a> {
-    network: &'a Network,
+struct Run<'a, 'n> {
+    network: &'n Network,
     options: &'a Options<'a>,
     limits: &'a Limits<'a>,
     /// What is left for the work at hand.
     budget: Budget<'a>,
-    checker: Checker<'a>,
+    checker: Checker<'n>,
     witnesses: Witnesses<'a>,
     /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
     believed: Vec<Range>,
@@ -82,7 +86,7 @@ struct Run<'a> {
     verdicts: Vec<Option<Verdict>>,
 }
 
-impl Run<'_> {
+impl Run<'_, '_> {
     /// Decides the units of a layer that the checker has just come to.
     fn layer(&mut self, node: usize) -> Vec<Unit> {
         self.node = node;
@@ -143,7 +147,7 @@ impl Run<'_> {
 
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
-        let last = self.network.relu_layers().last() == Some(self.node);
+        let last = self.network.relu_layers().last() == Some(self.node) && !self.options.narrow;
         let known = last || has_exact_intervals(self.network, self.node);
         let wanted = |unit: &usize| !known || self.verdicts[*unit].is_none();
         let bounds: Vec<Bound> = (0..self.verdicts.len()).filter(wanted).flat_map(both_sides).collect();

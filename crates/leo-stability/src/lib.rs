@@ -16,10 +16,12 @@ mod witness;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use leo_check::Facts;
 use leo_network::{Array, Domain, DomainError, Network};
 
 pub use budget::Stopped;
 pub use verdict::{By, Status, Unit};
+pub use witness::gradient::gradients;
 
 /// Whether this build can solve linear and mixed-integer programs.
 pub const HAS_SOLVER: bool = cfg!(feature = "highs");
@@ -50,6 +52,8 @@ pub struct Options<'a> {
     pub samples: Option<&'a Array>,
     /// Whether to report inputs for both signs of every unstable unit.
     pub witnesses: bool,
+    /// Whether the ranges of units in the last layer shall be narrow too. No verdict needs that.
+    pub narrow: bool,
     /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
     pub nodes: Option<usize>,
     /// When to stop.
@@ -83,12 +87,14 @@ pub struct Layer {
 
 /// What was found out.
 #[derive(Clone, Debug)]
-pub struct Analysis {
+pub struct Analysis<'n> {
     /// All layers of ReLUs, from the first to the last.
     pub layers: Vec<Layer>,
     /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
     /// search has its share.
     pub stopped: Option<Stopped>,
+    /// All that is proved.
+    pub facts: Facts<'n>,
 }
 
 /// Decides every unit it can.
@@ -97,6 +103,6 @@ pub struct Analysis {
 ///
 /// # Errors
 /// If the domain does not have as many inputs as the network, or the samples have another shape than its input.
-pub fn analyze(network: &Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis, DomainError> {
+pub fn analyze<'n>(network: &'n Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis<'n>, DomainError> {
     analysis::run(network, domain, options)
 }

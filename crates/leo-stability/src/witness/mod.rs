@@ -5,7 +5,7 @@
 //! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
 //! part of the way, and look again.
 
-mod gradient;
+pub(crate) mod gradient;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
