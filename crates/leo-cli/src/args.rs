@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use leo_compress::Tolerance;
 use leo_train::Recipe;
 
 use crate::seeds::Seeds;
@@ -12,8 +13,8 @@ use crate::seeds::Seeds;
 /// Makes trained ReLU networks smaller without changing what they compute, and proves it.
 ///
 /// Leo reads a network (ONNX, or the NNet format of ACAS Xu) and the inputs it will ever see (a box such as [0, 1] for
-/// every input). So far it can show what is in a network, find the units that are always off or always on, run it, write it
-/// back as ONNX, and train networks to work on; removing units comes next.
+/// every input). It finds the units that are always off or always on there, and writes a smaller network that computes the same. It can also
+/// show what is in a network, run it, and train networks to work on.
 #[derive(Debug, Parser)]
 #[command(name = "leo", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
 pub struct Arguments {
@@ -34,6 +35,7 @@ Gzip files are unpacked as they are read. Files are written whole or not at all.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Inspect(Inspect),
+    Compress(Compress),
     Analyze(Analyze),
     Run(Run),
     Convert(Convert),
@@ -64,6 +66,83 @@ Examples:
   leo inspect model.onnx --domain property.vnnlib --hull
   leo inspect model.onnx --data train-images-idx3-ubyte.gz --divide 255 --json";
 
+/// Make a network smaller without changing what it computes on the domain
+///
+/// Finds the units that are always off, always on, constant, multiples of each other or read by nobody there, and rewrites the network without
+/// them. What comes out is proved to agree with what went in, on the whole domain, up to a number that is reported: delta. What is not
+/// rewritten stays as it is in the file: names, shapes, metadata, pre- and post-processing.
+#[derive(Debug, Args)]
+#[command(after_help = COMPRESS_HELP)]
+pub struct Compress {
+    /// The network, an .onnx or .nnet file
+    pub model: PathBuf,
+
+    /// The ONNX file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+
+    /// How to remove units
+    #[arg(long, value_enum, default_value_t = MethodName::Full)]
+    pub method: MethodName,
+
+    /// How far approximations may move any output: 0 for none; ulp for less than single precision can show, half a unit in the last place of
+    /// the largest number that the output can hold; or a number. Rounding of weights comes on top [default: ulp; 0 with --method leo]
+    #[arg(long, value_name = "0|ulp|NUMBER", allow_negative_numbers = true)]
+    pub tolerance: Option<Tolerance>,
+
+    /// Only what leaves every weight exact: delta is 0
+    #[arg(long, conflicts_with = "tolerance")]
+    pub bit_exact: bool,
+
+    /// The type of the weights that are written [default: the file's; f64 for .nnet files]
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub dtype: Option<FloatName>,
+
+    /// The right answers for the samples of --data, whole numbers in a NumPy (.npy) or IDX file, to report the accuracy before and after
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub labels: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub search: SearchArguments,
+
+    #[command(flatten)]
+    pub domain: DomainArguments,
+}
+
+/// Ways of removing units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// The normal form, with as few units as possible
+    Full,
+    /// As in the paper: remove, merge, fold, collapse
+    Leo,
+}
+
+/// Types of weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FloatName {
+    /// Single precision
+    F32,
+    /// Double precision; inputs and outputs keep their type
+    F64,
+}
+
+const COMPRESS_HELP: &str = "\
+With --domain, samples of --data are inputs to begin with, not the domain; the networks are compared on them, too.
+
+If there is nothing to remove, the file is written as it is. Ctrl-C writes nothing.
+
+Examples:
+  leo compress model.onnx -o small.onnx --domain 0,1
+  leo compress model.onnx -o small.onnx --domain 0,1 --tolerance 0
+  leo compress model.onnx -o small.onnx --domain 0,1 --method leo
+  leo compress mnist.onnx -o small.onnx --domain 0,1 --data t10k-images-idx3-ubyte.gz --divide 255 \\
+      --labels t10k-labels-idx1-ubyte.gz";
+
 /// Find out which units are always on or always off on the domain
 ///
 /// For every ReLU unit: can it be on, can it be off? Bounds are proved in arithmetic that can only err on the safe side, and a unit counts as unstable
@@ -82,14 +161,25 @@ pub struct Analyze {
     #[arg(long, requires = "json")]
     pub witnesses: bool,
 
-    /// Which ways of deciding a unit to use
-    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
-    pub engine: EngineName,
-
     /// Believe what the mixed-integer solver says even where no proof or input confirms it. It works to tolerances, and can be
     /// wrong
     #[arg(long)]
     pub trust_solver: bool,
+
+    #[command(flatten)]
+    pub search: SearchArguments,
+
+    #[command(flatten)]
+    pub domain: DomainArguments,
+}
+
+/// How to find out which units are stable.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Search (which units are stable)")]
+pub struct SearchArguments {
+    /// Which ways of deciding a unit to use
+    #[arg(long, value_enum, default_value_t = EngineName::Auto)]
+    pub engine: EngineName,
 
     /// Stop after so many seconds from the start; what is not decided by then is undecided
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
@@ -111,9 +201,6 @@ pub struct Analyze {
     /// What random inputs are drawn from
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u64,
-
-    #[command(flatten)]
-    pub domain: DomainArguments,
 }
 
 /// Ways of deciding a unit.

@@ -1,5 +1,6 @@
 //! The program `leo`: parse, call, print.
 
+mod accuracy;
 mod args;
 mod commands;
 mod domain;
@@ -7,6 +8,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod samples;
+mod search;
 mod seeds;
 mod session;
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.command {
         Command::Inspect(inspect) => commands::inspect::run(inspect),
+        Command::Compress(compress) => commands::compress::run(compress),
         Command::Analyze(analyze) => commands::analyze::run(analyze),
         Command::Run(run) => commands::run::run(run),
         Command::Convert(convert) => commands::convert::run(convert),

@@ -1,10 +1,14 @@
 //! From arguments to samples.
 
+use std::fmt;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use leo_network::onnx::Float;
-use leo_network::{Array, Model};
+use leo_network::{Array, Domain, Model};
+use serde::Serialize;
+
+use crate::output::counted;
 
 /// Reads samples, divided in the network's precision if that is asked for.
 pub fn load(path: &Path, divide: Option<f64>, model: &Model) -> Result<Array> {
@@ -16,5 +20,39 @@ pub fn load(path: &Path, divide: Option<f64>, model: &Model) -> Result<Array> {
         }
         Some(divisor) if model.float() == Float::F64 => Ok(samples.divided::<f64>(divisor)),
         Some(divisor) => Ok(samples.divided::<f32>(divisor)),
+    }
+}
+
+/// Inputs to begin with.
+#[derive(Clone, Copy, Serialize)]
+pub struct Samples {
+    pub count: usize,
+    /// How many are not in the domain. The points of it next to them are taken.
+    pub outside: usize,
+}
+
+impl fmt::Display for Samples {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = counted(self.count, "sample");
+        write!(
+            formatter,
+            "{} of {count} not in the domain: the points of it next to them are taken instead",
+            self.outside
+        )
+    }
+}
+
+/// How many samples there are, and how many are not in the domain.
+pub fn count_outside(samples: &Array, domain: &Domain) -> Result<Samples> {
+    let (mut count, mut outside) = (0, 0);
+    let mut numbers = samples.iter();
+    loop {
+        let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
+        if sample.len() < domain.len() {
+            return Ok(Samples { count, outside });
+        }
+        ensure!(sample.iter().all(|number| !number.is_nan()), "sample {count} has an entry that is not a number");
+        count += 1;
+        outside += usize::from(!domain.contains(&sample));
     }
 }

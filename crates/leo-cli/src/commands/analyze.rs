@@ -6,17 +6,17 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
-use leo_network::{Array, Domain, Model};
-use leo_stability::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Stopped, Unit, analyze};
-use rayon::ThreadPoolBuilder;
+use leo_network::{Domain, Model};
+use leo_stability::{Analysis, By, HAS_SOLVER, Layer, Options, Status, Stopped, Unit, analyze};
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
 use crate::domain::{self, Bounds};
-use crate::interrupt::{self, Interrupted};
+use crate::interrupt::Interrupted;
 use crate::output::{Undecided, counted, listed, one_line, table};
 use crate::progress::AnalysisBar;
-use crate::samples;
+use crate::samples::{self, Samples};
+use crate::search;
 
 /// What was found out. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -33,14 +33,6 @@ struct Report {
     stopped: Option<&'static str>,
     layers: Vec<LayerReport>,
     totals: Totals,
-}
-
-/// Inputs to begin with.
-#[derive(Clone, Copy, Serialize)]
-struct Samples {
-    count: usize,
-    /// How many are not in the domain. The points of it next to them are taken.
-    outside: usize,
 }
 
 #[derive(Serialize)]
@@ -89,37 +81,22 @@ struct Totals {
 
 pub fn run(arguments: &Analyze) -> Result<()> {
     let start = Instant::now();
-    let needs_solver = arguments.engine == EngineName::Milp || arguments.trust_solver;
-    ensure!(HAS_SOLVER || !needs_solver, "this Leo was built without HiGHS, the solver that this needs");
-    let asks_solver = arguments.engine != EngineName::Bounds;
+    let asks_solver = arguments.search.engine != EngineName::Bounds;
     ensure!(asks_solver || !arguments.trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
-    if let Some(threads) = arguments.threads {
-        let pool = ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
-        pool.with_context(|| format!("--threads {threads}"))?;
-    }
+    ensure!(HAS_SOLVER || !arguments.trust_solver, "--trust-solver: {}", search::NO_SOLVER);
+    search::check(&arguments.search)?;
     let model = Model::load(&arguments.model)?;
     let domain = domain::load(&arguments.domain, &model)?;
     let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
     let data = arguments.domain.data.as_deref();
     let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
-    let outside = samples.as_ref().map(|samples| count_outside(samples, &domain)).transpose();
+    let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
     let outside = outside.with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
     let bar = AnalysisBar::new();
     let options = Options {
-        engine: match arguments.engine {
-            EngineName::Auto => Engine::Auto,
-            EngineName::Bounds => Engine::Bounds,
-            EngineName::Milp => Engine::Milp,
-        },
         trust_solver: arguments.trust_solver,
-        seed: arguments.seed,
-        samples: samples.as_ref(),
         witnesses: arguments.witnesses,
-        nodes: arguments.node_limit.map(|nodes| usize::try_from(nodes).unwrap_or(usize::MAX)),
-        time_limit: arguments.time_limit.map(|limit| limit.saturating_sub(start.elapsed())),
-        memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
-        stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")?),
-        progress: Some(&bar),
+        ..search::options(&arguments.search, start, samples.as_ref(), &bar)?
     };
     let analysis = analyze(model.network(), &domain, &options)
         .with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
@@ -141,23 +118,8 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     }
 }
 
-/// How many samples there are, and how many are not in the domain.
-fn count_outside(samples: &Array, domain: &Domain) -> Result<Samples> {
-    let (mut count, mut outside) = (0, 0);
-    let mut numbers = samples.iter();
-    loop {
-        let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
-        if sample.len() < domain.len() {
-            return Ok(Samples { count, outside });
-        }
-        ensure!(sample.iter().all(|number| !number.is_nan()), "sample {count} has an entry that is not a number");
-        count += 1;
-        outside += usize::from(!domain.contains(&sample));
-    }
-}
-
 impl Report {
-    fn new(arguments: &Analyze, model: &Model, domain: &Domain, analysis: &Analysis) -> Self {
+    fn new(arguments: &Analyze, model: &Model, domain: &Domain, analysis: &Analysis<'_>) -> Self {
         let layer = |layer: &Layer| LayerReport {
             name: model.network().nodes()[layer.node].name().to_owned(),
             width: layer.units.len(),
@@ -170,17 +132,9 @@ impl Report {
             model: arguments.model.display().to_string(),
             domain: Bounds::new(domain),
             seconds: 0.0,
-            engine: match arguments.engine {
-                EngineName::Auto => "auto",
-                EngineName::Bounds => "bounds",
-                EngineName::Milp => "milp",
-            },
+            engine: search::name_of(arguments.search.engine),
             samples: None,
-            stopped: analysis.stopped.map(|stopped| match stopped {
-                Stopped::Interrupted => "interrupted",
-                Stopped::OutOfTime => "time limit",
-                Stopped::OutOfMemory => "memory limit",
-            }),
+            stopped: analysis.stopped.map(search::reason),
             layers: analysis.layers.iter().map(layer).collect(),
             totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
         }
@@ -188,9 +142,8 @@ impl Report {
 
     fn print(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
-        if let Some(Samples { count, outside }) = self.samples.filter(|samples| samples.outside > 0) {
-            let count = counted(count, "sample");
-            writeln!(out, "{outside} of {count} not in the domain: the points of it next to them are taken instead")?;
+        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
+            writeln!(out, "{samples}")?;
         }
         if self.layers.is_empty() {
             writeln!(out, "the network has no ReLU units")?;

@@ -84,7 +84,7 @@ impl Report {
             width: node.shape().elements(),
             parameters: node.op().parameters(),
         });
-        let hidden: Vec<usize> = network.relu_layers().map(|index| network.nodes()[index].shape().elements()).collect();
+        let hidden = network.hidden();
         Self {
             version: 1,
             file,

@@ -1,0 +1,309 @@
+//! `leo compress`
+
+use std::collections::BTreeMap;
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use comfy_table::CellAlignment::{Left, Right};
+use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
+use leo_network::onnx::{Document, Float};
+use leo_network::{Array, Format, Model, write_atomically};
+use serde::Serialize;
+
+use crate::accuracy::Accuracy;
+use crate::args::{Compress, FloatName, MethodName};
+use crate::domain::{self, Bounds};
+use crate::interrupt::Interrupted;
+use crate::output::{counted, grouped, listed, one_line, table};
+use crate::progress::AnalysisBar;
+use crate::samples::{self, Samples};
+use crate::search;
+
+/// What was done. Also the shape of the JSON: fields may join, these stay.
+#[derive(Serialize)]
+struct Report {
+    version: u32,
+    model: String,
+    output: String,
+    method: &'static str,
+    tolerance: String,
+    bit_exact: bool,
+    domain: Bounds,
+    /// With --data, what the samples were good for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<Samples>,
+    before: Size,
+    after: Size,
+    /// How many units each rule removed.
+    removed: BTreeMap<&'static str, usize>,
+    /// How many of the units that are there carry linear functions past their layer.
+    carriers: usize,
+    /// Layers that could not change, and why.
+    kept: Vec<Kept>,
+    /// Inputs that the new network does not depend on.
+    unread_inputs: usize,
+    /// Proved: no output moves by more, anywhere on the domain.
+    delta: f64,
+    delta_parts: Parts,
+    /// The largest difference seen.
+    observed: f64,
+    undecided: usize,
+    /// What stopped the search for stable units, if something did.
+    stopped: Option<&'static str>,
+    /// With --labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accuracy: Option<Accuracy>,
+    certificate: Option<String>,
+    /// Whether the checker has proved delta. Without that nothing is written.
+    checked: bool,
+    seconds: f64,
+    steps: Steps,
+}
+
+#[derive(Serialize)]
+struct Size {
+    /// The widths of the layers of ReLUs.
+    hidden: Vec<usize>,
+    units: usize,
+    parameters: usize,
+    multiply_adds: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(document: &Document) -> Result<Self> {
+        let network = document.network();
+        let hidden = network.hidden();
+        Ok(Self {
+            units: hidden.iter().sum(),
+            hidden,
+            parameters: network.parameters(),
+            multiply_adds: network.multiply_adds(),
+            bytes: document.to_bytes()?.len(),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Kept {
+    layer: String,
+    units: usize,
+    reason: String,
+}
+
+/// Where delta comes from.
+#[derive(Serialize)]
+struct Parts {
+    /// What was left out on purpose, within the tolerance.
+    approximation: f64,
+    /// Weights that had to be rounded.
+    rounding: f64,
+}
+
+/// Seconds.
+#[derive(Serialize)]
+struct Steps {
+    reading: f64,
+    stability: f64,
+    planning: f64,
+    rewriting_and_checking: f64,
+    comparing: f64,
+}
+
+pub fn run(arguments: &Compress) -> Result<()> {
+    let start = Instant::now();
+    search::check(&arguments.search)?;
+    let model = Model::load(&arguments.model)?;
+    ensure!(!is_same_file(&arguments.model, &arguments.output), "-o: would overwrite the network; give another name");
+    let domain = domain::load(&arguments.domain, &model)?;
+    let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
+    let data = arguments.domain.data.as_deref();
+    let of_data = || data.unwrap_or(&arguments.model).display().to_string();
+    let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
+    let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
+    let outside = outside.with_context(of_data)?;
+    let labels = arguments.labels.as_deref().map(Array::load).transpose()?;
+    let before = match model.format() {
+        Format::Onnx(document) => (**document).clone(),
+        Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
+    };
+    let reading = start.elapsed();
+
+    let bar = AnalysisBar::new();
+    let options = Options {
+        method: match arguments.method {
+            MethodName::Full => Method::Full,
+            MethodName::Leo => Method::Leo,
+        },
+        tolerance: arguments.tolerance,
+        bit_exact: arguments.bit_exact,
+        float: arguments.dtype.map(|dtype| match dtype {
+            FloatName::F32 => Float::F32,
+            FloatName::F64 => Float::F64,
+        }),
+        stability: search::options(&arguments.search, start, samples.as_ref(), &bar)?,
+    };
+    let compressed = compress(&before, &domain, &options);
+    bar.finish();
+    let compressed = match compressed {
+        Err(CompressError::Interrupted) => return Err(Interrupted("nothing was written".to_owned()).into()),
+        other => other.with_context(of_data)?,
+    };
+    let compared = Instant::now();
+    let (old, new) = (before.network(), compressed.document.network());
+    let observed = match compressed.changed {
+        true => largest_difference(old, new, &domain, samples.as_ref(), arguments.search.seed).with_context(of_data)?,
+        false => 0.0,
+    };
+    let delta = compressed.largest_delta();
+    if observed > delta {
+        bail!(
+            "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {delta:e} is proved; nothing was written"
+        );
+    }
+    let accuracy = match (&samples, &labels, &arguments.labels) {
+        (Some(samples), Some(labels), Some(path)) => {
+            let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
+            Some(Accuracy::of(&models, samples, labels, delta).with_context(|| path.display().to_string())?)
+        }
+        _ => None,
+    };
+    let comparing = compared.elapsed();
+    write_atomically(&arguments.output, &compressed.document.to_bytes()?)?;
+    let kept = |pinned: &Pinned| {
+        let node = &old.nodes()[pinned.layer];
+        Kept { layer: node.name().to_owned(), units: node.shape().elements(), reason: pinned.reason.clone() }
+    };
+    let Compressed { times, approximation, .. } = compressed;
+    let report = Report {
+        version: 1,
+        model: arguments.model.display().to_string(),
+        output: arguments.output.display().to_string(),
+        method: match arguments.method {
+            MethodName::Full => "full",
+            MethodName::Leo => "leo",
+        },
+        tolerance: options.tolerance().to_string(),
+        bit_exact: arguments.bit_exact,
+        domain: Bounds::new(&domain),
+        samples: outside,
+        before: Size::of(&before)?,
+        after: Size::of(&compressed.document)?,
+        removed: compressed.removed.iter().map(|(rule, &count)| (rule.name(), count)).collect(),
+        carriers: compressed.carriers,
+        kept: compressed.pinned.iter().map(kept).collect(),
+        unread_inputs: new.unread_inputs().len(),
+        delta,
+        delta_parts: Parts { approximation, rounding: (delta - approximation).max(0.0) },
+        observed,
+        undecided: compressed.undecided,
+        stopped: compressed.stopped.map(search::reason),
+        accuracy,
+        certificate: None,
+        checked: true,
+        seconds: start.elapsed().as_secs_f64(),
+        steps: Steps {
+            reading: reading.as_secs_f64(),
+            stability: times.stability.as_secs_f64(),
+            planning: times.planning.as_secs_f64(),
+            rewriting_and_checking: times.rewriting.as_secs_f64(),
+            comparing: comparing.as_secs_f64(),
+        },
+    };
+    let mut out = stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else {
+        report.print(&mut out, compressed.changed)?;
+    }
+    Ok(())
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut impl Write, changed: bool) -> Result<()> {
+        writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
+        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
+            writeln!(out, "{samples}")?;
+        }
+        for Kept { layer, units, reason } in &self.kept {
+            writeln!(out, "kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason))?;
+        }
+        if !changed {
+            writeln!(out, "nothing to remove: {} is the same network", one_line(&self.output))?;
+            return self.print_end(out);
+        }
+        let mut sizes = table(&[("", Left), ("before", Right), ("after", Right), ("left", Right)]);
+        let widths = |hidden: &[usize]| if hidden.is_empty() { "none".to_owned() } else { listed(hidden) };
+        sizes.add_row(["hidden layers", &widths(&self.before.hidden), &widths(&self.after.hidden), ""]);
+        let (before, after) = (&self.before, &self.after);
+        for (name, before, after) in [
+            ("units", before.units, after.units),
+            ("parameters", before.parameters, after.parameters),
+            ("multiply-adds", before.multiply_adds, after.multiply_adds),
+            ("bytes", before.bytes, after.bytes),
+        ] {
+            let left = format!("{:.1}%", 100.0 * after as f64 / before.max(1) as f64);
+            sizes.add_row([name, &grouped(before), &grouped(after), &left]);
+        }
+        writeln!(out, "{sizes}\n")?;
+        let removed = self.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
+        write!(out, "removed: {}", listed(removed))?;
+        if self.carriers > 0 {
+            write!(out, "; {} linear functions past their layers", carry(self.carriers))?;
+        }
+        writeln!(out)?;
+        writeln!(out, "proved: on the whole domain no output moves by more than {:.2e}", self.delta)?;
+        let Parts { approximation, rounding } = self.delta_parts;
+        writeln!(
+            out,
+            "  {approximation:.2e} of it left out on purpose (--tolerance {}), {rounding:.2e} rounding of weights",
+            self.tolerance
+        )?;
+        writeln!(out, "  the largest difference seen is {:.2e}", self.observed)?;
+        self.print_end(out)
+    }
+
+    fn print_end(&self, out: &mut impl Write) -> Result<()> {
+        if let Some(accuracy) = &self.accuracy {
+            writeln!(out, "{accuracy}")?;
+        }
+        if self.unread_inputs > 0 {
+            writeln!(out, "{} no part in it any more", take(self.unread_inputs))?;
+        }
+        if self.undecided > 0 {
+            let why = self.stopped.map_or_else(String::new, |stopped| format!(" ({stopped})"));
+            writeln!(out, "{} undecided{why}, and kept", counted(self.undecided, "unit"))?;
+        }
+        let Steps { reading, stability, planning, rewriting_and_checking, comparing } = self.steps;
+        let ms = |seconds: f64| format!("{:.1}", 1e3 * seconds);
+        writeln!(
+            out,
+            "{} ms: reading {}, stability {}, planning {}, rewriting and checking {}, comparing {}",
+            ms(self.seconds),
+            ms(reading),
+            ms(stability),
+            ms(planning),
+            ms(rewriting_and_checking),
+            ms(comparing)
+        )?;
+        writeln!(out, "wrote {}", one_line(&self.output))?;
+        Ok(())
+    }
+}
+
+fn carry(units: usize) -> String {
+    format!("{} {}", counted(units, "unit"), if units == 1 { "carries" } else { "carry" })
+}
+
+fn take(inputs: usize) -> String {
+    format!("{} {}", counted(inputs, "input"), if inputs == 1 { "has" } else { "have" })
+}

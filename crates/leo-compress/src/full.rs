@@ -1,0 +1,419 @@
+//! The normal form, and its realisation with as few units as possible.
+//!
+//! A layer needs its units that are neither constant nor linear nor multiples of others, and *carriers*, units that are always on, for the linear
+//! functions that layers after it need of what comes before it. As many as the rank of these functions suffice, and fewer cannot do. A layer
+//! without units of its own vanishes: what it carried goes into the next.
+//!
+//! Carriers are some of the functions themselves, chosen by a QR decomposition with pivoting; the others are combinations of these. If a layer's own
+//! linear units are no more than the carriers would be, they stay, as they are.
+
+use leo_check::Claim;
+use leo_network::onnx::Float;
+
+use crate::affine::Affine;
+use crate::linear::{Allowance, Decomposition, decompose};
+use crate::normal::{Choices, NormalForm, Rows};
+use crate::plan::{Fate, Origin, Plan, Planned, Rule};
+use crate::region::Region;
+
+/// What errors cost, and how much may be spent.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// For each layer and channel, what an error of 1 in its pre-activation costs each output at the most.
+    pub(crate) units: Vec<Vec<Vec<f64>>>,
+    /// The same for each port.
+    pub(crate) ports: Vec<Vec<Vec<f64>>>,
+    /// What all errors together may cost any output.
+    pub(crate) total: f64,
+}
+
+impl Budget {
+    /// How large an error in a unit's pre-activation can be that costs no more than this.
+    pub(crate) fn affordable(&self, layer: usize, unit: usize, cost: f64) -> f64 {
+        let most = self.units[layer][unit].iter().copied().fold(0.0, f64::max);
+        if most > 0.0 { cost / most } else { 0.0 }
+    }
+}
+
+/// What share of a budget may go to units that are nearly constant or nearly linear, and what to those that are nearly multiples of others. The
+/// rest is for functions that are nearly combinations of others.
+const SHARE_OF_UNITS: f64 = 0.25;
+const SHARE_OF_MULTIPLES: f64 = 0.0625;
+
+/// Realises a region with as few units as possible, with numbers of this type.
+pub(crate) fn plan(region: &Region, budget: &Budget, float: Float) -> Plan {
+    let (mut choices, left) = choices(region, budget);
+    let (mut best, mut fewest) = retained(region, &choices, budget, left);
+    // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its own.
+    let form = NormalForm::new(region, &best);
+    for layer in 0..region.layers.len() {
+        let is_opposite = |fate: &Fate| matches!(fate, Fate::Gone(Rule::Opposite, _));
+        if form.fates[layer].iter().any(is_opposite) {
+            choices.opposites[layer] = false;
+            let (without, units) = retained(region, &choices, budget, left);
+            if units <= fewest {
+                (best, fewest) = (without, units);
+            } else {
+                choices.opposites[layer] = true;
+            }
+        }
+    }
+    let form = NormalForm::new(region, &best);
+    Realisation::new(region, form, budget, left, float).finish()
+}
+
+/// Which units do too little to matter, how far multiples may be off, and what is left of the budget then.
+fn choices(region: &Region, budget: &Budget) -> (Choices, f64) {
+    let mut choices = Choices::new(region);
+    if budget.total <= 0.0 {
+        return (choices, 0.0);
+    }
+    let mut candidates = Vec::new();
+    for (index, layer) in region.layers.iter().enumerate() {
+        for unit in 0..layer.map.rows {
+            let (lower, upper) = (layer.range.lower[unit], layer.range.upper[unit]);
+            if lower < 0.0 && upper > 0.0 {
+                let error = upper.min(-lower) / 2.0;
+                candidates.push((error / budget.affordable(index, unit, 1.0), index, unit));
+            }
+        }
+    }
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut spent = 0.0;
+    for &(cost, index, unit) in &candidates {
+        spent += cost;
+        if spent.is_nan() || spent > budget.total * SHARE_OF_UNITS {
+            spent -= cost;
+            break;
+        }
+        let range = &region.layers[index].range;
+        let (lower, upper) = (range.lower[unit], range.upper[unit]);
+        let claim = if upper <= -lower { Claim::Constant(upper / 2.0) } else { Claim::Linear(-lower / 2.0) };
+        choices.negligible[index][unit] = Some(claim);
+    }
+    let each = budget.total * SHARE_OF_MULTIPLES / candidates.len().max(1) as f64;
+    for (layer, allowance) in choices.allowance.iter_mut().enumerate() {
+        *allowance = (0..allowance.len()).map(|unit| budget.affordable(layer, unit, each)).collect();
+    }
+    (choices, budget.total * (1.0 - SHARE_OF_MULTIPLES) - spent)
+}
+
+/// Decides in which layers the linear units stay, and counts the units that are needed then.
+fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) -> (Choices, usize) {
+    let mut choices = choices.clone();
+    let form = NormalForm::new(region, &choices);
+    let live = live_linear(region, &form);
+    let mut units = 0;
+    for (index, layer) in region.layers.iter().enumerate() {
+        let kept = form.kept(index);
+        if kept == 0 {
+            continue;
+        }
+        let decomposition = Traffic::past(region, &form, index).decompose(budget, left);
+        let carriers = decomposition.pivots.len();
+        let own = live[index].iter().filter(|live| **live).count();
+        let has_opposites = form.fates[index].iter().any(|fate| matches!(fate, Fate::Gone(Rule::Opposite, _)));
+        let mut needed = kept + carriers;
+        if own <= carriers && !has_opposites {
+            choices.retained[index].clone_from(&live[index]);
+            needed = kept + own;
+        } else {
+            left -= decomposition.cost;
+        }
+        units += needed * layer.positions;
+    }
+    (choices, units)
+}
+
+/// Which units that are always on are read by something that matters.
+fn live_linear(region: &Region, form: &NormalForm) -> Vec<Vec<bool>> {
+    let mut live: Vec<Vec<bool>> = region.layers.iter().map(|layer| vec![false; layer.map.rows]).collect();
+    let mark = |live: &mut Vec<bool>, map: &Affine, row: usize| {
+        live.iter_mut().zip(map.row(row)).for_each(|(live, weight)| *live |= *weight != 0.0);
+    };
+    for port in &region.ports {
+        if let Some(parent) = port.parent {
+            (0..port.map.rows).for_each(|row| mark(&mut live[parent], &port.map, row));
+        }
+    }
+    for (index, layer) in region.layers.iter().enumerate().rev() {
+        let fates = &form.fates[index];
+        for (unit, fate) in fates.iter().enumerate() {
+            let matters = match fate {
+                Fate::Kept | Fate::Gone(Rule::Opposite, _) => true,
+                Fate::Gone(Rule::Linear | Rule::Negligible, Claim::Linear(_)) => live[index][unit],
+                Fate::Gone(..) => false,
+            };
+            if let (true, Some(parent)) = (matters, layer.parent) {
+                mark(&mut live[parent], &layer.map, unit);
+            }
+        }
+        let is_linear = |fate: &Fate| matches!(fate, Fate::Gone(Rule::Linear, _));
+        live[index].iter_mut().zip(fates).for_each(|(live, fate)| *live &= is_linear(fate));
+    }
+    live
+}
+
+/// A row of the normal form that matters: of a unit that stays, or of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Unit { layer: usize, unit: usize },
+    Port { port: usize, row: usize },
+}
+
+/// The linear functions that what comes after a layer needs of what comes before it.
+struct Traffic {
+    targets: Vec<Target>,
+    /// In units of half the widths of the columns' ranges.
+    rows: Vec<Vec<f64>>,
+    width: usize,
+    sizes: Vec<f64>,
+}
+
+impl Traffic {
+    fn past(region: &Region, form: &NormalForm, layer: usize) -> Self {
+        let width = form.starts[layer];
+        let mut traffic = Self { targets: Vec::new(), rows: Vec::new(), width, sizes: Vec::new() };
+        let mut below = vec![false; region.layers.len()];
+        below[layer] = true;
+        for (index, after) in region.layers.iter().enumerate().skip(layer + 1) {
+            below[index] = after.parent.is_some_and(|parent| below[parent]);
+            if below[index] {
+                let kept = (0..after.map.rows).filter(|&unit| form.fates[index][unit].is_kept());
+                kept.for_each(|unit| traffic.add(form, Target::Unit { layer: index, unit }));
+            }
+        }
+        for (index, port) in region.ports.iter().enumerate() {
+            if port.parent.is_some_and(|parent| below[parent]) {
+                (0..port.map.rows).for_each(|row| traffic.add(form, Target::Port { port: index, row }));
+            }
+        }
+        traffic
+    }
+
+    fn add(&mut self, form: &NormalForm, target: Target) {
+        let (rows, row) = rows_of(form, target);
+        let columns = form.columns[..self.width].iter().enumerate();
+        let scaled: Vec<f64> = columns.map(|(index, column)| rows.at(row, index) * column.half_width()).collect();
+        if scaled.iter().any(|number| *number != 0.0) {
+            self.targets.push(target);
+            self.rows.push(scaled);
+            self.sizes.push(rows.sizes[row]);
+        }
+    }
+
+    /// As combinations of few functions, if errors may cost no more than what is left of the budget.
+    fn decompose(&self, budget: &Budget, left: f64) -> Decomposition {
+        let cost = |target: &Target| match *target {
+            Target::Unit { layer, unit } => budget.units[layer][unit].as_slice(),
+            Target::Port { port, row } => budget.ports[port][row].as_slice(),
+        };
+        let costs: Vec<&[f64]> = self.targets.iter().map(cost).collect();
+        let allowance = Allowance { costs: &costs, budget: left.max(0.0), sizes: &self.sizes };
+        decompose(&self.rows, self.width, allowance)
+    }
+}
+
+fn rows_of(form: &NormalForm, target: Target) -> (&Rows, usize) {
+    match target {
+        Target::Unit { layer, unit } => (&form.layers[layer], unit),
+        Target::Port { port, row } => (&form.ports[port], row),
+    }
+}
+
+/// The carriers of a layer.
+struct Carriers {
+    /// Which functions they are, as far as these depend on what comes before the layer.
+    functions: Vec<Target>,
+    /// All functions that need them, and their factors.
+    needed: Vec<(Target, Vec<f64>)>,
+}
+
+impl Carriers {
+    fn of(&self, target: Target) -> Option<&[f64]> {
+        self.needed.iter().find(|(needing, _)| *needing == target).map(|(_, factors)| factors.as_slice())
+    }
+}
+
+/// A unit of a new layer as a function of the normal form's columns.
+struct Made {
+    coefficients: Vec<f64>,
+    constant: f64,
+}
+
+/// New layers in the making.
+struct Realisation<'a> {
+    region: &'a Region,
+    form: NormalForm,
+    float: Float,
+    carriers: Vec<Option<Carriers>>,
+    /// For each layer of the region, its place among the new ones.
+    places: Vec<Option<usize>>,
+    /// For each new layer, the units that stay.
+    kept: Vec<Vec<usize>>,
+    /// For each new layer, what its carriers are, with the weights that they have, rounded.
+    made: Vec<Vec<Made>>,
+    layers: Vec<Planned>,
+}
+
+impl<'a> Realisation<'a> {
+    fn new(region: &'a Region, form: NormalForm, budget: &Budget, mut left: f64, float: Float) -> Self {
+        let carriers = |layer: usize| {
+            (form.kept(layer) > 0).then(|| {
+                let traffic = Traffic::past(region, &form, layer);
+                let Decomposition { pivots, factors, cost } = traffic.decompose(budget, left);
+                left -= cost;
+                let functions = pivots.iter().map(|&pivot| traffic.targets[pivot]).collect();
+                Carriers { functions, needed: traffic.targets.into_iter().zip(factors).collect() }
+            })
+        };
+        let carriers = (0..region.layers.len()).map(carriers).collect();
+        Self {
+            region,
+            form,
+            float,
+            carriers,
+            places: vec![None; region.layers.len()],
+            kept: Vec::new(),
+            made: Vec::new(),
+            layers: Vec::new(),
+        }
+    }
+
+    fn finish(mut self) -> Plan {
+        for index in 0..self.region.layers.len() {
+            if self.carriers[index].is_some() {
+                self.layer(index);
+            }
+        }
+        let ports = (0..self.region.ports.len()).map(|port| self.port(port)).collect();
+        Plan { layers: self.layers, ports, fates: self.form.fates }
+    }
+
+    /// The nearest layer before that is still there.
+    fn parent(&self, mut layer: Option<usize>) -> Option<usize> {
+        while let Some(index) = layer {
+            if self.carriers[index].is_some() {
+                return layer;
+            }
+            layer = self.region.layers[index].parent;
+        }
+        None
+    }
+
+    fn layer(&mut self, index: usize) {
+        let parent = self.parent(self.region.layers[index].parent);
+        let kept: Vec<usize> =
+            (0..self.form.fates[index].len()).filter(|&unit| self.form.fates[index][unit].is_kept()).collect();
+        let functions = self.carriers[index].as_ref().map_or_else(Vec::new, |carriers| carriers.functions.clone());
+        let mut map = Affine::zero(kept.len() + functions.len(), self.width(parent));
+        for (row, &unit) in kept.iter().enumerate() {
+            let target = Target::Unit { layer: index, unit };
+            let weights = self.weights(parent, target);
+            map.bias[row] = self.bias(parent, target, &weights);
+            map.row_mut(row).copy_from_slice(&weights);
+        }
+        let mut carriers = Vec::new();
+        for (row, &function) in (kept.len()..).zip(&functions) {
+            let weights = self.weights(parent, function);
+            let mut made = self.made(parent, &weights);
+            let shift = self.shift(&made);
+            map.bias[row] = shift;
+            map.row_mut(row).copy_from_slice(&weights);
+            made.constant += shift;
+            carriers.push(made);
+        }
+        let origins = kept.iter().map(|&unit| Origin::Unit(unit));
+        let units = origins.chain(functions.iter().map(|_| Origin::Carrier)).collect();
+        self.places[index] = Some(self.layers.len());
+        self.layers.push(Planned { layer: index, parent: parent.and_then(|parent| self.places[parent]), map, units });
+        self.kept.push(kept);
+        self.made.push(carriers);
+    }
+
+    fn port(&self, port: usize) -> (Option<usize>, Affine) {
+        let parent = self.parent(self.region.ports[port].parent);
+        let rows = self.region.ports[port].map.rows;
+        let mut map = Affine::zero(rows, self.width(parent));
+        for row in 0..rows {
+            let target = Target::Port { port, row };
+            let weights = self.weights(parent, target);
+            map.bias[row] = self.bias(parent, target, &weights);
+            map.row_mut(row).copy_from_slice(&weights);
+        }
+        (parent.and_then(|parent| self.places[parent]), map)
+    }
+
+    /// How many numbers something reads that reads this layer, or the entry.
+    fn width(&self, parent: Option<usize>) -> usize {
+        match parent.and_then(|parent| self.places[parent]) {
+            Some(place) => self.layers[place].units.len(),
+            None => self.region.range.lower.len(),
+        }
+    }
+
+    /// The weights of a function on a layer's units, or on the entry, rounded.
+    fn weights(&self, parent: Option<usize>, target: Target) -> Vec<f64> {
+        let (rows, row) = rows_of(&self.form, target);
+        let round = |number| self.float.round(number);
+        let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
+            return (0..self.width(None)).map(|column| round(rows.at(row, column))).collect();
+        };
+        let column = |&unit: &usize| self.form.column_of[parent][unit].map_or(0.0, |column| rows.at(row, column));
+        let factors = self.carriers[parent].as_ref().and_then(|carriers| carriers.of(target));
+        let carried = (0..self.made[place].len()).map(|index| factors.map_or(0.0, |factors| factors[index]));
+        self.kept[place].iter().map(column).chain(carried).map(round).collect()
+    }
+
+    /// What weights on a layer's units, or on the entry, make of the columns.
+    fn made(&self, parent: Option<usize>, weights: &[f64]) -> Made {
+        let mut made = Made { coefficients: vec![0.0; self.form.columns.len()], constant: 0.0 };
+        let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
+            made.coefficients[..weights.len()].copy_from_slice(weights);
+            return made;
+        };
+        let (direct, carried) = weights.split_at(self.kept[place].len());
+        for (&unit, &weight) in self.kept[place].iter().zip(direct) {
+            if let Some(column) = self.form.column_of[parent][unit] {
+                made.coefficients[column] = weight;
+            }
+        }
+        for (carrier, &weight) in self.made[place].iter().zip(carried).filter(|(_, weight)| **weight != 0.0) {
+            let pairs = made.coefficients.iter_mut().zip(&carrier.coefficients);
+            pairs.for_each(|(sum, coefficient)| *sum += weight * coefficient);
+            made.constant += weight * carrier.constant;
+        }
+        made
+    }
+
+    /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make of it.
+    fn bias(&self, parent: Option<usize>, target: Target, weights: &[f64]) -> f64 {
+        let (rows, row) = rows_of(&self.form, target);
+        let made = self.made(parent, weights);
+        let mut bias = rows.map.bias[row] - made.constant;
+        for (index, column) in self.form.columns.iter().enumerate() {
+            let missing = rows.at(row, index) - made.coefficients[index];
+            if missing != 0.0 {
+                bias += missing * column.middle();
+            }
+        }
+        self.float.round(bias)
+    }
+
+    /// What to add to a function so that it is nowhere negative: as little as is safe.
+    fn shift(&self, made: &Made) -> f64 {
+        let (mut least, mut size) = (made.constant, made.constant.abs());
+        for (&coefficient, column) in made.coefficients.iter().zip(&self.form.columns) {
+            let [a, b] = [coefficient * column.lower, coefficient * column.upper];
+            least += a.min(b);
+            size += a.abs().max(b.abs());
+        }
+        // Room for what units before are off by, and for the rounding of this number itself.
+        let room = (0..).map(|doubled| size * SAFETY * f64::from(1_u32 << doubled.min(30)));
+        let mut shifts = room.map(|room| self.float.round(room - least)).take(32);
+        shifts.find(|shift| *shift >= -least).unwrap_or(f64::INFINITY)
+    }
+}
+
+/// How much of its size a carrier stays above 0.
+const SAFETY: f64 = 1.0 / 4096.0;

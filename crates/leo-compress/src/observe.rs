@@ -1,0 +1,178 @@
+//! How far two networks are seen to be apart: points where they differ, found by climbing along gradients.
+//!
+//! Both are evaluated in double precision, and what rounding could have made of the difference there is taken off. So what is seen at a point is
+//! no more than what is there, and never more than a bound that is proved.
+
+use fastrand::Rng;
+use leo_check::Checker;
+use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values};
+use leo_stability::gradients;
+
+/// How many points are looked at to begin with, besides samples, and how many of them are led on from.
+const POINTS: usize = 256;
+const CLIMBERS: usize = 16;
+/// How many steps they take.
+const STEPS: usize = 12;
+/// How many samples are looked at at once.
+const AT_ONCE: usize = 256;
+
+/// The largest difference between outputs of two networks that is seen at random points of a domain, at its corners, at samples, and at points to which
+/// gradients lead from there.
+///
+/// # Errors
+/// If the domain or the samples do not fit the networks.
+pub fn largest_difference(
+    first: &Network,
+    second: &Network,
+    domain: &Domain,
+    samples: Option<&Array>,
+    seed: u64,
+) -> Result<f64, DomainError> {
+    let mut search = Search::new([first, second], domain)?;
+    let mut random = Rng::with_seed(seed);
+    let mut points = vec![domain.lo().to_vec(), domain.hi().to_vec()];
+    for index in 2..POINTS {
+        let corner = index.is_multiple_of(2);
+        let coordinate = |(&lo, &hi): (&f64, &f64)| match corner {
+            true if random.bool() => lo,
+            true => hi,
+            false => (lo + random.f64() * (hi - lo)).clamp(lo, hi),
+        };
+        points.push(domain.lo().iter().zip(domain.hi()).map(coordinate).collect());
+    }
+    search.look_at(&points);
+    if let Some(samples) = samples {
+        Domain::count_samples(samples, first.input())?;
+        let mut numbers = samples.iter();
+        let mut some: Vec<Vec<f64>> = Vec::new();
+        loop {
+            let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
+            let is_last = sample.len() < domain.len();
+            if !is_last {
+                some.push(search.inside(sample));
+            }
+            if some.len() == AT_ONCE || is_last {
+                search.look_at(&some);
+                some.clear();
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    for step in 0..STEPS {
+        search.climb(step);
+    }
+    Ok(search.largest)
+}
+
+struct Search<'a> {
+    networks: [&'a Network; 2],
+    evaluators: [Evaluator<f64>; 2],
+    domain: &'a Domain,
+    /// For each element of each output, what rounding can make of a difference.
+    noise: Vec<Vec<f64>>,
+    /// The points with the largest differences: how large, which element of which output, and where.
+    best: Vec<Found>,
+    largest: f64,
+}
+
+struct Found {
+    size: f64,
+    sign: f64,
+    output: usize,
+    element: usize,
+    point: Vec<f64>,
+}
+
+impl<'a> Search<'a> {
+    fn new(networks: [&'a Network; 2], domain: &'a Domain) -> Result<Self, DomainError> {
+        let mut noise: Vec<Vec<f64>> = Vec::new();
+        for network in networks {
+            let mut checker = Checker::new(network, domain)?;
+            while checker.next_layer().is_some() {}
+            let facts = checker.finish();
+            for (output, &value) in network.outputs().iter().enumerate() {
+                let errors = facts.evaluation_error(value);
+                match noise.get_mut(output) {
+                    Some(noise) => {
+                        noise.iter_mut().zip(errors).for_each(|(sum, error)| *sum = (*sum + error).next_up())
+                    }
+                    None => noise.push(errors.to_vec()),
+                }
+            }
+        }
+        let evaluators = networks.map(Evaluator::new);
+        Ok(Self { networks, evaluators, domain, noise, best: Vec::new(), largest: 0.0 })
+    }
+
+    /// The point of the domain next to a sample.
+    fn inside(&self, mut sample: Vec<f64>) -> Vec<f64> {
+        for (x, (&lo, &hi)) in sample.iter_mut().zip(self.domain.lo().iter().zip(self.domain.hi())) {
+            *x = if x.is_nan() { lo } else { x.clamp(lo, hi) };
+        }
+        sample
+    }
+
+    fn look_at(&mut self, points: &[Vec<f64>]) {
+        let batch = points.concat();
+        let [first, second] = [0, 1].map(|index| self.evaluators[index].run(&batch));
+        for (output, (first, second)) in first.iter().zip(&second).enumerate() {
+            let width = self.noise[output].len();
+            for (row, point) in points.iter().enumerate() {
+                let pairs = first[row * width..][..width].iter().zip(&second[row * width..][..width]);
+                let differences = pairs.map(|(a, b)| a - b).enumerate();
+                let Some((element, difference)) = differences.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
+                else {
+                    continue;
+                };
+                self.note(Found {
+                    size: difference.abs(),
+                    sign: difference.signum(),
+                    output,
+                    element,
+                    point: point.clone(),
+                });
+            }
+        }
+    }
+
+    fn note(&mut self, found: Found) {
+        // What is left after rounding: less than that is nothing.
+        let certain = (found.size.next_down() - self.noise[found.output][found.element]).next_down();
+        self.largest = self.largest.max(certain);
+        let place = self.best.partition_point(|other| other.size >= found.size);
+        if place < CLIMBERS && found.size > 0.0 {
+            self.best.insert(place, found);
+            self.best.truncate(CLIMBERS);
+        }
+    }
+
+    /// From each of the best points as far as the gradient of the difference leads, or, every other time, half the way.
+    fn climb(&mut self, step: usize) {
+        let mut next = Vec::new();
+        for found in &self.best {
+            let [first, second] = [0, 1].map(|index| self.gradient(index, found));
+            let mut point = found.point.clone();
+            for (index, x) in point.iter_mut().enumerate() {
+                let slope = found.sign * (first[index] - second[index]);
+                let (lo, hi) = (self.domain.lo()[index], self.domain.hi()[index]);
+                let end = if slope > 0.0 { hi } else { lo };
+                if slope != 0.0 {
+                    *x = if step.is_multiple_of(2) { end } else { (*x / 2.0 + end / 2.0).clamp(lo, hi) };
+                }
+            }
+            next.push(point);
+        }
+        if !next.is_empty() {
+            self.look_at(&next);
+        }
+    }
+
+    fn gradient(&self, index: usize, found: &Found) -> Vec<f64> {
+        let (network, evaluator) = (self.networks[index], &self.evaluators[index]);
+        let mut workspace = evaluator.workspace();
+        let values: Values<'_, f64> = evaluator.forward(&mut workspace, &found.point);
+        gradients(network, network.outputs()[found.output], values, &[found.element])
+    }
+}

@@ -1,0 +1,192 @@
+//! What a region is to become.
+
+use leo_check::{Claim, Role};
+use leo_network::onnx::Float;
+use leo_network::op::{Op, Relu, Reshape};
+use leo_network::{Network, NetworkError, ValueId};
+
+use crate::affine::Affine;
+use crate::region::Region;
+
+/// Why a unit is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// It is always off.
+    Inactive,
+    /// Its output is always the same.
+    Constant,
+    /// It is always on, and a linear combination of others.
+    Merged,
+    /// It is always on, and so is its whole layer.
+    Folded,
+    /// All layers are gone, because the function is constant.
+    Collapsed,
+    /// It is always on, and what it carries takes another way.
+    Linear,
+    /// Nobody reads it.
+    Dead,
+    /// It is a multiple of another unit.
+    Multiple,
+    /// It is a negative multiple of another unit: the same ReLU and a linear function.
+    Opposite,
+    /// It does too little to matter, within the tolerance.
+    Negligible,
+}
+
+impl Rule {
+    /// What reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inactive => "inactive",
+            Self::Constant => "constant",
+            Self::Merged => "merged",
+            Self::Folded => "folded",
+            Self::Collapsed => "collapsed",
+            Self::Linear => "linear",
+            Self::Dead => "dead",
+            Self::Multiple => "multiple",
+            Self::Opposite => "opposite",
+            Self::Negligible => "negligible",
+        }
+    }
+}
+
+/// What becomes of a channel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fate {
+    /// It stays.
+    Kept,
+    /// It goes, and this stands for it.
+    Gone(Rule, Claim),
+}
+
+impl Fate {
+    pub(crate) fn claim(self) -> Claim {
+        match self {
+            Self::Kept => Claim::Itself,
+            Self::Gone(_, claim) => claim,
+        }
+    }
+
+    pub(crate) fn is_kept(self) -> bool {
+        self == Self::Kept
+    }
+}
+
+/// A region as it will be.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Each after the one it reads.
+    pub(crate) layers: Vec<Planned>,
+    /// For each port of the region, the layer that it reads, or the entry, and how.
+    pub(crate) ports: Vec<(Option<usize>, Affine)>,
+    /// For each layer of the region, what becomes of its channels.
+    pub(crate) fates: Vec<Vec<Fate>>,
+}
+
+/// A layer as it will be.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    /// Which of the region's layers it comes from.
+    pub(crate) layer: usize,
+    pub(crate) parent: Option<usize>,
+    pub(crate) map: Affine,
+    pub(crate) units: Vec<Origin>,
+}
+
+/// What a channel of a new layer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A channel of the layer it comes from.
+    Unit(usize),
+    /// New, always on: it carries a linear function past the layer.
+    Carrier,
+}
+
+impl Plan {
+    /// How many units are left.
+    pub(crate) fn units(&self, region: &Region) -> usize {
+        self.layers.iter().map(|planned| planned.units.len() * region.layers[planned.layer].positions).sum()
+    }
+
+    /// How many of them carry linear functions.
+    pub(crate) fn carriers(&self, region: &Region) -> usize {
+        let count = |planned: &Planned| {
+            let carriers = planned.units.iter().filter(|origin| **origin == Origin::Carrier).count();
+            carriers * region.layers[planned.layer].positions
+        };
+        self.layers.iter().map(count).sum()
+    }
+
+    /// Whether anything is gained.
+    pub(crate) fn gains(&self, region: &Region) -> bool {
+        let before: usize = region.layers.iter().map(|layer| layer.map.rows * layer.positions).sum();
+        self.units(region) < before
+    }
+
+    /// The network to put in the region's place, and its layers' names.
+    pub(crate) fn network(
+        &self,
+        region: &Region,
+        network: &Network,
+        float: Float,
+        name: impl Fn(usize) -> String,
+    ) -> Result<Network, NetworkError> {
+        let mut builder = Network::builder(network.shape(region.entry).clone());
+        let mut values: Vec<ValueId> = Vec::new();
+        let round = |number| float.round(number);
+        let before = |values: &[ValueId], parent: Option<usize>| parent.map_or(ValueId::INPUT, |parent| values[parent]);
+        for planned in &self.layers {
+            let layer = &region.layers[planned.layer];
+            let matrix = matrix_before(network, network.pre_activation(layer.node));
+            let dense = planned.map.to_dense(round)?;
+            let made = builder.add(matrix, dense, &[before(&values, planned.parent)])?;
+            values.push(builder.add(name(layer.node), Relu, &[made])?);
+        }
+        let mut outputs = Vec::new();
+        for (port, (parent, map)) in region.ports.iter().zip(&self.ports) {
+            let matrix = matrix_before(network, port.value);
+            let mut made = builder.add(matrix, map.to_dense(round)?, &[before(&values, *parent)])?;
+            let shape = network.shape(port.value);
+            if builder.shape(made) != shape {
+                made = builder.add("", Reshape::new(shape.clone()), &[made])?;
+            }
+            outputs.push(made);
+        }
+        builder.finish(outputs)
+    }
+
+    /// What is claimed of a layer's units.
+    pub(crate) fn claims(&self, region: &Region, layer: usize) -> Vec<Claim> {
+        let channels = self.fates[layer].len();
+        let at = |position: usize, fate: &Fate| match fate.claim() {
+            Claim::Multiple { of, factor } => Claim::Multiple { of: position * channels + of, factor },
+            claim => claim,
+        };
+        let positions = 0..region.layers[layer].positions;
+        positions.flat_map(|position| self.fates[layer].iter().map(move |fate| at(position, fate))).collect()
+    }
+
+    /// What the units of a new layer are.
+    pub(crate) fn roles(&self, region: &Region, planned: usize) -> Vec<Role> {
+        let Planned { layer, units, .. } = &self.layers[planned];
+        let layer = &region.layers[*layer];
+        let (node, channels) = (layer.node, layer.map.rows);
+        let role = |position: usize, origin: &Origin| match *origin {
+            Origin::Unit(unit) => Role::Copy { layer: node, unit: position * channels + unit, factor: 1.0 },
+            Origin::Carrier => Role::Linear,
+        };
+        (0..layer.positions).flat_map(|position| units.iter().map(move |origin| role(position, origin))).collect()
+    }
+}
+
+/// What the last matrix before a value is called.
+fn matrix_before(network: &Network, mut value: ValueId) -> String {
+    while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
+        if let Op::Dense(_) = node.op() {
+            return node.name().to_owned();
+        }
+        value = node.operands()[0];
+    }
+    String::new()
+}

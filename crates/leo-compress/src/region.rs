@@ -1,0 +1,347 @@
+//! Which parts of a network can be rewritten.
+//!
+//! A *region* begins at one value, its entry, and is a tree of layers: each layer of ReLUs reads an affine function of one layer before it, or of
+//! the entry. It ends at its *ports*, affine functions of one layer that something else needs: outputs, and summands where branches meet. Within a region
+//! widths are free. A plain network is one region; in a residual network each branch is one, and so is what lies between two sums.
+//!
+//! A layer whose outputs themselves are needed outside, because they are summands or outputs, cannot change its width. It stays as it is, and ends
+//! the region before it. If all its units are stable it is no layer at all, but an affine map.
+//!
+//! Values with several axes are many vectors that go the same way. The units in the same place of each, a *channel*, stay or go together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leo_check::{Facts, Range};
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, Node, Shape, ValueId};
+
+use crate::affine::Affine;
+
+/// A tree of layers.
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    pub(crate) entry: ValueId,
+    /// Ranges of the entry's channels.
+    pub(crate) range: Range,
+    /// Each after the one it reads.
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) ports: Vec<Port>,
+}
+
+/// A layer of ReLUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    /// Its node.
+    pub(crate) node: usize,
+    /// The layer that it reads; the region's entry if there is none.
+    pub(crate) parent: Option<usize>,
+    pub(crate) pre_activation: ValueId,
+    /// From what it reads to its pre-activations.
+    pub(crate) map: Affine,
+    /// Ranges of its channels' pre-activations.
+    pub(crate) range: Range,
+    /// How many units a channel has.
+    pub(crate) positions: usize,
+}
+
+impl Layer {
+    /// Whether a channel is always off.
+    pub(crate) fn is_inactive(&self, unit: usize) -> bool {
+        self.range.upper[unit] <= 0.0
+    }
+
+    /// Whether a channel is always on.
+    pub(crate) fn is_active(&self, unit: usize) -> bool {
+        self.range.lower[unit] >= 0.0
+    }
+}
+
+/// Where a region's results leave it.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) value: ValueId,
+    /// The layer that it reads; the region's entry if there is none.
+    pub(crate) parent: Option<usize>,
+    pub(crate) map: Affine,
+    /// How many elements a channel has.
+    pub(crate) positions: usize,
+}
+
+/// Why a layer keeps its width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// The layer's node.
+    pub layer: usize,
+    /// Why.
+    pub reason: String,
+}
+
+/// What can be rewritten, and what cannot.
+#[derive(Debug, Default)]
+pub(crate) struct Regions {
+    /// Those that have layers.
+    pub(crate) regions: Vec<Region>,
+    /// The layers in none.
+    pub(crate) pinned: Vec<Pinned>,
+    /// Values that no rewriting changes.
+    pub(crate) outside: Vec<ValueId>,
+}
+
+/// The regions of a network. They begin and end at values that have a name.
+pub(crate) fn find(facts: &Facts<'_>, is_named: impl Fn(ValueId) -> bool) -> Regions {
+    let network = facts.network();
+    let mut kinds = BTreeMap::new();
+    loop {
+        let mut search = Search::new(facts, &kinds);
+        for index in 0..network.nodes().len() {
+            search.visit(index);
+        }
+        for &output in network.outputs() {
+            search.escape(output, "it is an output");
+        }
+        if search.changed.is_empty() {
+            return search.finish(&is_named);
+        }
+        let changed = search.changed;
+        kinds.extend(changed);
+    }
+}
+
+/// What a node of ReLUs is to regions.
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Its outputs are needed as they are.
+    Pinned(String),
+    /// All its units are stable, and it is only an affine map: 1 for units that are on, 0 for those that are off.
+    Linear,
+}
+
+/// What a value is to regions.
+#[derive(Clone, Debug)]
+enum Place {
+    /// The beginning of a region, if a matrix reads it.
+    Entry,
+    /// An affine function of a layer of a region, or of its entry. Without a map it is the layer itself.
+    Within { entry: ValueId, layer: Option<usize>, map: Option<Affine>, has_matrix: bool },
+}
+
+struct Search<'a> {
+    facts: &'a Facts<'a>,
+    network: &'a Network,
+    kinds: &'a BTreeMap<usize, Kind>,
+    places: Vec<Place>,
+    layers: BTreeMap<ValueId, Vec<Layer>>,
+    escapes: BTreeSet<ValueId>,
+    pinned: Vec<Pinned>,
+    changed: BTreeMap<usize, Kind>,
+}
+
+impl<'a> Search<'a> {
+    fn new(facts: &'a Facts<'a>, kinds: &'a BTreeMap<usize, Kind>) -> Self {
+        Self {
+            facts,
+            network: facts.network(),
+            kinds,
+            places: vec![Place::Entry],
+            layers: BTreeMap::new(),
+            escapes: BTreeSet::new(),
+            pinned: Vec::new(),
+            changed: BTreeMap::new(),
+        }
+    }
+
+    fn visit(&mut self, index: usize) {
+        let node = &self.network.nodes()[index];
+        let operand = node.operands()[0];
+        let place = match (node.op(), &self.places[operand.index()]) {
+            (Op::Dense(dense), Place::Entry) => {
+                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), has_matrix: true })
+            }
+            (Op::Dense(dense), Place::Within { entry, layer, map, .. }) => {
+                let dense = Affine::of(dense);
+                let map = Some(map.as_ref().map_or_else(|| dense.clone(), |map| dense.after(map)));
+                Some(Place::Within { entry: *entry, layer: *layer, map, has_matrix: true })
+            }
+            (Op::Relu(_), Place::Within { has_matrix: true, .. }) => self.layer(index),
+            (
+                Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_),
+                Place::Within { entry, layer, map, has_matrix },
+            ) => diagonal(self.network, node).map(|diagonal| {
+                let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
+                let map = Some(scaled(&map, &diagonal));
+                Place::Within { entry: *entry, layer: *layer, map, has_matrix: *has_matrix }
+            }),
+            _ => None,
+        };
+        let place = place.unwrap_or_else(|| {
+            let reason = match node.op() {
+                Op::Sum(_) => format!("its outputs are a summand of {:?}", node.name()),
+                op => format!("{:?} ({}) reads it as it is", node.name(), leo_network::op::Operator::name(op)),
+            };
+            node.operands().iter().for_each(|&operand| self.escape(operand, &reason));
+            Place::Entry
+        });
+        if let (Op::Relu(_), Place::Entry, false) = (node.op(), &place, self.kinds.contains_key(&index)) {
+            let reason = "what it reads is no affine function of one layer".to_owned();
+            self.pinned.push(Pinned { layer: index, reason });
+        }
+        self.places.push(place);
+    }
+
+    /// A layer of ReLUs whose pre-activations are an affine function of a layer.
+    fn layer(&mut self, index: usize) -> Option<Place> {
+        let pre_activation = self.network.pre_activation(index);
+        let Place::Within { entry, layer, map: Some(map), .. } = self.places[pre_activation.index()].clone() else {
+            return None;
+        };
+        let channels = map.rows;
+        let all = self.facts.range(pre_activation);
+        let range = of_channels(all, channels);
+        match self.kinds.get(&index) {
+            Some(Kind::Pinned(reason)) => {
+                self.pinned.push(Pinned { layer: index, reason: reason.clone() });
+                self.escapes.insert(pre_activation);
+                Some(Place::Entry)
+            }
+            Some(Kind::Linear) => {
+                let mask =
+                    range.upper.iter().map(|&upper| (if upper <= 0.0 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>();
+                Some(Place::Within { entry, layer, map: Some(scaled(&map, &mask)), has_matrix: true })
+            }
+            None => {
+                let layers = self.layers.entry(entry).or_default();
+                let positions = all.lower.len() / channels;
+                layers.push(Layer { node: index, parent: layer, pre_activation, map, range, positions });
+                let layer = Some(layers.len() - 1);
+                Some(Place::Within { entry, layer, map: None, has_matrix: false })
+            }
+        }
+    }
+
+    /// A value is needed outside of its region.
+    fn escape(&mut self, value: ValueId, reason: &str) {
+        match &self.places[value.index()] {
+            Place::Within { has_matrix: true, .. } => {
+                self.escapes.insert(value);
+            }
+            Place::Within { entry, layer: Some(layer), .. } => {
+                let layer = &self.layers[entry][*layer];
+                let stable = (0..layer.map.rows).all(|unit| layer.is_inactive(unit) || layer.is_active(unit));
+                let kind = if stable { Kind::Linear } else { Kind::Pinned(reason.to_owned()) };
+                self.changed.insert(layer.node, kind);
+            }
+            Place::Within { layer: None, .. } | Place::Entry => {}
+        }
+    }
+
+    fn finish(mut self, is_named: &impl Fn(ValueId) -> bool) -> Regions {
+        let mut ports: BTreeMap<ValueId, Option<BTreeSet<ValueId>>> = BTreeMap::new();
+        for &value in &self.escapes {
+            let Place::Within { entry, .. } = self.places[value.index()] else { continue };
+            let port = self.port(value, is_named);
+            let ports = ports.entry(entry).or_insert_with(|| Some(BTreeSet::new()));
+            match (port, &mut *ports) {
+                (Some(port), Some(ports)) => {
+                    ports.insert(port);
+                }
+                _ => *ports = None,
+            }
+        }
+        let entries = self.network.values().zip(&self.places).filter(|(_, place)| matches!(place, Place::Entry));
+        let outside = entries.map(|(value, _)| value).collect();
+        let mut regions = Vec::new();
+        for (entry, layers) in std::mem::take(&mut self.layers) {
+            let Some(Some(ports)) = ports.remove(&entry).filter(|_| is_named(entry)) else {
+                let reason = "values around it have no name in the file".to_owned();
+                self.pinned.extend(layers.iter().map(|layer| Pinned { layer: layer.node, reason: reason.clone() }));
+                continue;
+            };
+            let port = |value: ValueId| match &self.places[value.index()] {
+                Place::Within { layer, map: Some(map), .. } => {
+                    let positions = self.network.shape(value).elements() / map.rows;
+                    Some(Port { value, parent: *layer, map: map.clone(), positions })
+                }
+                Place::Within { map: None, .. } | Place::Entry => None,
+            };
+            let channels = layers.first().map_or(1, |layer| layer.map.columns);
+            let range = of_channels(self.facts.range(entry), channels);
+            regions.push(Region { entry, range, layers, ports: ports.into_iter().filter_map(port).collect() });
+        }
+        self.pinned.sort_by_key(|pinned| pinned.layer);
+        Regions { regions, pinned: self.pinned, outside }
+    }
+
+    /// Where to leave the region for a value that is needed outside: right after its last matrix and what is added there, if that has a name;
+    /// what is done to it then needs no change.
+    fn port(&self, value: ValueId, is_named: &impl Fn(ValueId) -> bool) -> Option<ValueId> {
+        let mut path = vec![value];
+        while let Some(node) = path.last().and_then(|value| value.node()).map(|node| &self.network.nodes()[node]) {
+            if matches!(node.op(), Op::Dense(_) | Op::Relu(_)) {
+                break;
+            }
+            path.push(node.operands()[0]);
+        }
+        path.reverse();
+        let adds = |value: &&ValueId| {
+            value.node().is_some_and(|node| match self.network.nodes()[node].op() {
+                Op::Elementwise(elementwise) => elementwise.arithmetic() == Arithmetic::Add,
+                _ => false,
+            })
+        };
+        let sums = path[1..].iter().take_while(adds).count();
+        let first = path[..=sums].iter().rev().find(|&&value| is_named(value));
+        first.or_else(|| path[sums..].iter().find(|&&value| is_named(value))).copied()
+    }
+}
+
+/// The smallest range for each channel that holds all its elements.
+fn of_channels(range: &Range, channels: usize) -> Range {
+    let hull = |bounds: &[f64], pick: fn(f64, f64) -> f64| {
+        let channel = |channel: usize| bounds.iter().skip(channel).step_by(channels).copied().reduce(pick);
+        (0..channels).map(|index| channel(index).unwrap_or(0.0)).collect()
+    };
+    Range { lower: hull(&range.lower, f64::min), upper: hull(&range.upper, f64::max) }
+}
+
+/// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is added then.
+fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
+    let operand = network.shape(node.operands()[0]);
+    let channels = operand.last();
+    if node.shape().last() != channels {
+        return None;
+    }
+    match node.op() {
+        Op::Reshape(_) => Some(vec![(1.0, 0.0); channels]),
+        Op::Transpose(transpose) => {
+            let sources = transpose.sources(operand.extents());
+            sources.into_iter().eq(0..operand.elements()).then(|| vec![(1.0, 0.0); channels])
+        }
+        Op::Elementwise(elementwise) => {
+            let constants = elementwise.constant().expand(node.shape());
+            if !is_same_everywhere(&constants, node.shape()) {
+                return None;
+            }
+            let entry = |&constant: &f64| match elementwise.arithmetic() {
+                Arithmetic::Add => (1.0, constant),
+                Arithmetic::Multiply => (constant, 0.0),
+                Arithmetic::Divide => (1.0 / constant, 0.0),
+            };
+            Some(constants[..channels].iter().map(entry).collect())
+        }
+        Op::Dense(_) | Op::Relu(_) | Op::Sum(_) => None,
+    }
+}
+
+fn is_same_everywhere(constants: &[f64], shape: &Shape) -> bool {
+    constants.chunks_exact(shape.last()).all(|some| some == &constants[..shape.last()])
+}
+
+/// A map with its rows multiplied, and something added to them.
+fn scaled(map: &Affine, diagonal: &[(f64, f64)]) -> Affine {
+    let mut scaled = map.clone();
+    for (row, &(factor, summand)) in diagonal.iter().enumerate() {
+        scaled.row_mut(row).iter_mut().for_each(|weight| *weight *= factor);
+        scaled.bias[row] = scaled.bias[row] * factor + summand;
+    }
+    scaled
+}
