@@ -263,7 +263,11 @@ fn claimed(
     range: &Range,
     basis: &Basis,
 ) -> Option<Output> {
-    let (lower, upper) = (range.lower[unit], range.upper[unit]);
+    // Where the pre-activation can lie: two bounds are known on each side, by its range and by its expression.
+    let bounds = || {
+        let (least, most) = given.bounds(unit, basis);
+        (range.lower[unit].max(least), range.upper[unit].min(most))
+    };
     // The numbers between which something lies, and one that stands for all of them.
     let furthest = |least: f64, most: f64, number: f64| apart(least, number).max(apart(most, number));
     let linear = |row: usize, factor: f64| Some(Copied { row, factor });
@@ -271,10 +275,12 @@ fn claimed(
     match claims[unit] {
         Claim::Itself => Some(Output { element: element(unit, 1.0), ..Output::default() }),
         Claim::Constant(constant) => {
+            let (lower, upper) = bounds();
             let radius = furthest(lower.max(0.0), upper.max(0.0), constant);
             Some(Output { constant, radius, ..Output::default() })
         }
         Claim::Linear(constant) => {
+            let (lower, upper) = bounds();
             let radius = furthest((0.0 - upper).max(0.0), (0.0 - lower).max(0.0), constant);
             Some(Output { linear: linear(unit, 1.0), constant, radius, ..Output::default() })
         }

@@ -16,6 +16,8 @@ pub(crate) struct Upper {
     sum: f64,
     magnitude: f64,
     terms: usize,
+    /// Whether anything was rounded: a single number was not.
+    is_rounded: bool,
     /// Upper bounds of what else belongs to the sum and is not negative.
     excess: f64,
     /// Upper bounds of errors made elsewhere.
@@ -30,6 +32,7 @@ impl Upper {
         }
         self.sum += number;
         self.magnitude += number.abs();
+        self.is_rounded |= self.terms > 0;
         self.terms += 1;
     }
 
@@ -41,6 +44,7 @@ impl Upper {
         let product = a * b;
         self.sum += product;
         self.magnitude += product.abs();
+        self.is_rounded = true;
         self.terms += 1;
     }
 
@@ -50,6 +54,7 @@ impl Upper {
             return;
         }
         self.error += error;
+        self.is_rounded = true;
         self.terms += 1;
     }
 
@@ -59,13 +64,14 @@ impl Upper {
             return;
         }
         self.excess += excess;
+        self.is_rounded = true;
         self.terms += 1;
     }
 
     /// A number that is no less than the exact sum, and how much of it may be due to rounding.
     pub(crate) fn bound(&self) -> Bound {
-        if self.terms == 0 {
-            return Bound { limit: 0.0, error: 0.0 };
+        if !self.is_rounded && self.sum.is_finite() {
+            return Bound { limit: self.sum, error: 0.0 };
         }
         let rounding = slack(self.terms) * (self.magnitude + self.excess + self.error);
         let error = self.error + rounding + self.terms as f64 * f64::MIN_POSITIVE;

@@ -195,7 +195,7 @@ impl Round<'_> {
             return Err(CompressError::Interrupted);
         }
         compressed.times.stability += start.elapsed();
-        let regions = region::find(&analysis.facts, |value| document.name_of(value).is_some());
+        let regions = region::find(&analysis.facts, |value| document.name_of(value).is_some(), !self.options.bit_exact);
         if self.is_first {
             let units = analysis.layers.iter().flat_map(|layer| &layer.units);
             compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
@@ -232,7 +232,8 @@ impl Round<'_> {
                 compressed.approximation += largest(&approximation);
                 let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
                 let document = rewritten.document;
-                return Ok(Some(if *part > 0.0 { document.with_metadata(SPENT, &spent) } else { document }));
+                let is_spent = self.tolerance != Tolerance::Zero;
+                return Ok(Some(if is_spent { document.with_metadata(SPENT, &spent) } else { document }));
             }
         }
         Ok(None)
@@ -290,8 +291,12 @@ impl Compressed {
                 }
             }
         }
+        for &on in plans.iter().flat_map(|(region, _)| &region.linear).flat_map(|linear| &linear.on) {
+            *self.removed.entry(if on { Rule::Folded } else { Rule::Inactive }).or_default() += 1;
+        }
         self.carriers += replaced;
-        for rule in [Rule::Linear, Rule::Opposite, Rule::Multiple] {
+        // Whose place they took: that of linear units first, then of negative multiples, which have a linear part too.
+        for rule in [Rule::Linear, Rule::Opposite, Rule::Dead, Rule::Multiple, Rule::Negligible] {
             if let Some(count) = self.removed.get_mut(&rule) {
                 let part = replaced.min(*count);
                 (*count, replaced) = (*count - part, replaced - part);

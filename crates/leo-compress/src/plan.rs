@@ -120,8 +120,9 @@ impl Plan {
 
     /// Whether anything is gained.
     pub(crate) fn gains(&self, region: &Region) -> bool {
-        let before: usize = region.layers.iter().map(|layer| layer.map.rows * layer.positions).sum();
-        self.units(region) < before
+        let layers = region.layers.iter().map(|layer| layer.map.rows * layer.positions);
+        let linear = region.linear.iter().map(|linear| linear.on.len());
+        self.units(region) < layers.chain(linear).sum()
     }
 
     /// The network to put in the region's place, and its layers' names.

@@ -25,7 +25,18 @@ pub(crate) struct Region {
     pub(crate) range: Range,
     /// Each after the one it reads.
     pub(crate) layers: Vec<Layer>,
+    /// Layers that are part of the maps between the others, because all their units are stable.
+    pub(crate) linear: Vec<Linear>,
     pub(crate) ports: Vec<Port>,
+}
+
+/// A layer of ReLUs that is an affine map.
+#[derive(Clone, Debug)]
+pub(crate) struct Linear {
+    /// Its node.
+    pub(crate) node: usize,
+    /// Which of its units are on; the others are off.
+    pub(crate) on: Vec<bool>,
 }
 
 /// A layer of ReLUs.
@@ -87,12 +98,13 @@ pub(crate) struct Regions {
     pub(crate) outside: Vec<ValueId>,
 }
 
-/// The regions of a network. They begin and end at values that have a name.
-pub(crate) fn find(facts: &Facts<'_>, is_named: impl Fn(ValueId) -> bool) -> Regions {
+/// The regions of a network. They begin and end at values that have a name. A layer that cannot change its width is an affine map if all its units are
+/// stable, and if that is wanted.
+pub(crate) fn find(facts: &Facts<'_>, is_named: impl Fn(ValueId) -> bool, fold: bool) -> Regions {
     let network = facts.network();
     let mut kinds = BTreeMap::new();
     loop {
-        let mut search = Search::new(facts, &kinds);
+        let mut search = Search::new(facts, &kinds, fold);
         for index in 0..network.nodes().len() {
             search.visit(index);
         }
@@ -130,15 +142,19 @@ struct Search<'a> {
     network: &'a Network,
     kinds: &'a BTreeMap<usize, Kind>,
     places: Vec<Place>,
+    fold: bool,
     layers: BTreeMap<ValueId, Vec<Layer>>,
+    linear: BTreeMap<ValueId, Vec<Linear>>,
     escapes: BTreeSet<ValueId>,
     pinned: Vec<Pinned>,
     changed: BTreeMap<usize, Kind>,
 }
 
 impl<'a> Search<'a> {
-    fn new(facts: &'a Facts<'a>, kinds: &'a BTreeMap<usize, Kind>) -> Self {
+    fn new(facts: &'a Facts<'a>, kinds: &'a BTreeMap<usize, Kind>, fold: bool) -> Self {
         Self {
+            fold,
+            linear: BTreeMap::new(),
             facts,
             network: facts.network(),
             kinds,
@@ -206,6 +222,8 @@ impl<'a> Search<'a> {
             Some(Kind::Linear) => {
                 let mask =
                     range.upper.iter().map(|&upper| (if upper <= 0.0 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>();
+                let on = all.upper.iter().map(|&upper| upper > 0.0).collect();
+                self.linear.entry(entry).or_default().push(Linear { node: index, on });
                 Some(Place::Within { entry, layer, map: Some(scaled(&map, &mask)), has_matrix: true })
             }
             None => {
@@ -227,7 +245,7 @@ impl<'a> Search<'a> {
             Place::Within { entry, layer: Some(layer), .. } => {
                 let layer = &self.layers[entry][*layer];
                 let stable = (0..layer.map.rows).all(|unit| layer.is_inactive(unit) || layer.is_active(unit));
-                let kind = if stable { Kind::Linear } else { Kind::Pinned(reason.to_owned()) };
+                let kind = if stable && self.fold { Kind::Linear } else { Kind::Pinned(reason.to_owned()) };
                 self.changed.insert(layer.node, kind);
             }
             Place::Within { layer: None, .. } | Place::Entry => {}
@@ -250,10 +268,14 @@ impl<'a> Search<'a> {
         let entries = self.network.values().zip(&self.places).filter(|(_, place)| matches!(place, Place::Entry));
         let outside = entries.map(|(value, _)| value).collect();
         let mut regions = Vec::new();
-        for (entry, layers) in std::mem::take(&mut self.layers) {
+        let entries: BTreeSet<ValueId> = self.layers.keys().chain(self.linear.keys()).copied().collect();
+        for entry in entries {
+            let layers = self.layers.remove(&entry).unwrap_or_default();
+            let linear = self.linear.remove(&entry).unwrap_or_default();
             let Some(Some(ports)) = ports.remove(&entry).filter(|_| is_named(entry)) else {
                 let reason = "values around it have no name in the file".to_owned();
-                self.pinned.extend(layers.iter().map(|layer| Pinned { layer: layer.node, reason: reason.clone() }));
+                let nodes = layers.iter().map(|layer| layer.node).chain(linear.iter().map(|linear| linear.node));
+                self.pinned.extend(nodes.map(|layer| Pinned { layer, reason: reason.clone() }));
                 continue;
             };
             let port = |value: ValueId| match &self.places[value.index()] {
@@ -263,9 +285,9 @@ impl<'a> Search<'a> {
                 }
                 Place::Within { map: None, .. } | Place::Entry => None,
             };
-            let channels = layers.first().map_or(1, |layer| layer.map.columns);
-            let range = of_channels(self.facts.range(entry), channels);
-            regions.push(Region { entry, range, layers, ports: ports.into_iter().filter_map(port).collect() });
+            let range = of_channels(self.facts.range(entry), self.network.shape(entry).last());
+            let ports = ports.into_iter().filter_map(port).collect();
+            regions.push(Region { entry, range, layers, linear, ports });
         }
         self.pinned.sort_by_key(|pinned| pinned.layer);
         Regions { regions, pinned: self.pinned, outside }

@@ -92,6 +92,10 @@ impl Names {
             for (index, layer) in region.layers.iter().enumerate() {
                 claims.insert(layer.node, plan.claims(region, index));
             }
+            for linear in &region.linear {
+                let claim = |&on: &bool| if on { Claim::Linear(0.0) } else { Claim::Constant(0.0) };
+                claims.insert(linear.node, linear.on.iter().map(claim).collect());
+            }
             for (index, planned) in plan.layers.iter().enumerate() {
                 let name = &self.of[&region.layers[planned.layer].node];
                 let node = new.network().relu_layers().find(|&node| new.network().nodes()[node].name() == name);

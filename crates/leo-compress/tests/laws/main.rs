@@ -1,0 +1,135 @@
+//! What holds for every network and every box.
+
+mod random;
+#[path = "../support/mod.rs"]
+mod support;
+
+use fastrand::Rng;
+use leo_check::Checker;
+use leo_compress::{Compressed, Method, Options, Tolerance, largest_difference};
+use leo_network::onnx::{Document, Float};
+use leo_network::{Domain, Evaluator, Network};
+use num_traits::{Signed, ToPrimitive};
+use proptest::prelude::*;
+use random::{random_domain, random_network};
+use support::{document, evaluate, exact, random_point, shrink};
+
+/// How many points two networks are compared at in double precision, and at how many of them exactly.
+const POINTS: usize = 2000;
+const EXACT_POINTS: usize = 12;
+
+fn units(document: &Document) -> usize {
+    document.network().hidden().iter().sum()
+}
+
+/// How far what is computed in double precision can be from each output.
+fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
+    let mut checker = Checker::new(network, domain).expect("the domain fits");
+    while checker.next_layer().is_some() {}
+    let facts = checker.finish();
+    network.outputs().iter().map(|&value| facts.evaluation_error(value).to_vec()).collect()
+}
+
+/// Outputs agree within what is proved.
+fn check_agreement(
+    random: &mut Rng,
+    domain: &Domain,
+    before: &Document,
+    after: &Compressed,
+) -> Result<(), TestCaseError> {
+    let networks = [before.network(), after.document.network()];
+    let points: Vec<Vec<f64>> = (0..POINTS).map(|_| random_point(random, domain)).collect();
+    let batch = points.concat();
+    let [a, b] = networks.map(|network| Evaluator::<f64>::new(network).run(&batch));
+    let errors = networks.map(|network| evaluation_errors(network, domain));
+    for (output, deltas) in after.delta.iter().enumerate() {
+        for (index, (a, b)) in a[output].iter().zip(&b[output]).enumerate() {
+            let element = index % deltas.len();
+            let allowed = deltas[element] + errors[0][output][element] + errors[1][output][element];
+            prop_assert!((a - b).abs() <= allowed * (1.0 + 1e-12), "output {output}, {a} and {b}: {:?}", after.delta);
+        }
+    }
+    for point in points.iter().take(EXACT_POINTS) {
+        let [a, b] = networks.map(|network| evaluate(network, point));
+        for (output, deltas) in after.delta.iter().enumerate() {
+            for ((a, b), &delta) in a[output].iter().zip(&b[output]).zip(deltas) {
+                let difference = (a - b).abs();
+                let shown = difference.to_f64().unwrap_or(f64::NAN);
+                prop_assert!(difference <= exact(delta), "{shown:e} apart, and {delta:e} is proved, at {point:?}");
+            }
+        }
+    }
+    let seen = largest_difference(networks[0], networks[1], domain, None, 1).expect("the domain fits");
+    prop_assert!(seen <= after.largest_delta(), "{seen:e} seen, {:e} proved", after.largest_delta());
+    Ok(())
+}
+
+/// Whatever the options, outputs agree, no units are added, and a second time nothing changes.
+fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), TestCaseError> {
+    let mut random = Rng::with_seed(seed);
+    let network = random_network(&mut random, inputs, depth).expect("shapes fit");
+    let domain = random_domain(&mut random, inputs);
+    let before = document(&network, float);
+    let of = |method, tolerance, bit_exact| Options { method, tolerance, bit_exact, ..Options::default() };
+    let zero = Some(Tolerance::Zero);
+    let mut counts = Vec::new();
+    for options in [
+        of(Method::Leo, None, false),
+        of(Method::Full, zero, false),
+        of(Method::Full, None, false),
+        of(Method::Full, Some(Tolerance::Absolute(0.01)), false),
+        of(Method::Leo, None, true),
+        of(Method::Full, None, true),
+    ] {
+        let after = shrink(&before, &domain, &options);
+        let label = (options.method, options.tolerance, options.bit_exact);
+        check_agreement(&mut random, &domain, &before, &after)?;
+        prop_assert!(!options.bit_exact || after.largest_delta() == 0.0, "{label:?}: {:e}", after.largest_delta());
+        let (few, many) = (units(&after.document), units(&before));
+        prop_assert!(after.changed == (few < many) && few <= many, "{label:?}: {many} units became {few}");
+        let removed: usize = after.removed.values().sum();
+        prop_assert_eq!(removed, many - few, "{:?}: {:?}", label, &after.removed);
+        prop_assert!(after.changed || after.document.to_bytes().ok() == before.to_bytes().ok());
+        let again = shrink(&after.document, &domain, &options);
+        prop_assert!(
+            !again.changed && again.document.to_bytes().ok() == after.document.to_bytes().ok(),
+            "{label:?}: {:?}, and again {:?} {:?}",
+            after.document.network().hidden(),
+            again.document.network().hidden(),
+            again.removed
+        );
+        counts.push(few);
+    }
+    prop_assert!(counts[1] <= counts[0] && counts[2] <= counts[1] && counts[3] <= counts[0], "{counts:?}");
+    prop_assert!(counts[5] <= counts[4], "{counts:?}");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn one_layer(seed in any::<u64>()) {
+        check(seed, 2, 1, Float::F32)?;
+    }
+
+    #[test]
+    fn two_layers(seed in any::<u64>()) {
+        check(seed, 3, 2, Float::F32)?;
+    }
+
+    #[test]
+    fn three_layers_in_double_precision(seed in any::<u64>()) {
+        check(seed, 2, 3, Float::F64)?;
+    }
+
+    #[test]
+    fn one_input_and_four_layers(seed in any::<u64>()) {
+        check(seed, 1, 4, Float::F32)?;
+    }
+
+    #[test]
+    fn five_layers(seed in any::<u64>()) {
+        check(seed, 2, 5, Float::F32)?;
+    }
+}

@@ -1,0 +1,73 @@
+//! Exact evaluation of networks, and files made of them.
+
+use fastrand::Rng;
+use leo_compress::{Compressed, Options, compress};
+use leo_network::onnx::{Document, Export, Float};
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Domain, Network};
+use num_rational::BigRational as Ratio;
+use num_traits::{Signed, Zero};
+
+pub fn exact(number: f64) -> Ratio {
+    Ratio::from_float(number).expect("finite")
+}
+
+/// The outputs at a point, without any rounding.
+pub fn evaluate(network: &Network, point: &[f64]) -> Vec<Vec<Ratio>> {
+    let mut values: Vec<Vec<Ratio>> = vec![point.iter().map(|&x| exact(x)).collect()];
+    for node in network.nodes() {
+        let operand = |index: usize| &values[node.operands()[index].index()];
+        let made = match node.op() {
+            Op::Dense(dense) => {
+                let (weight, inner) = (dense.weight(), dense.weight().columns());
+                let mut made = Vec::new();
+                for x in operand(0).chunks_exact(inner) {
+                    for row in 0..weight.rows() {
+                        let bias = dense.bias().map_or_else(Ratio::zero, |bias| exact(bias[row]));
+                        made.push(bias + weight.row(row).iter().zip(x).map(|(&w, x)| exact(w) * x).sum::<Ratio>());
+                    }
+                }
+                made
+            }
+            Op::Relu(_) => operand(0).iter().map(|x| if x.is_positive() { x.clone() } else { Ratio::zero() }).collect(),
+            Op::Sum(_) => operand(0).iter().zip(operand(1)).map(|(x, y)| x + y).collect(),
+            Op::Reshape(_) => operand(0).clone(),
+            Op::Transpose(transpose) => {
+                let sources = transpose.sources(network.shape(node.operands()[0]).extents());
+                sources.into_iter().map(|source| operand(0)[source].clone()).collect()
+            }
+            Op::Elementwise(elementwise) => {
+                let constants = elementwise.constant().expand(node.shape());
+                let apply = |(x, c): (&Ratio, f64)| match elementwise.arithmetic() {
+                    Arithmetic::Add => x + exact(c),
+                    Arithmetic::Multiply => x * exact(c),
+                    Arithmetic::Divide => x / exact(c),
+                };
+                operand(0).iter().zip(constants).map(apply).collect()
+            }
+        };
+        values.push(made);
+    }
+    network.outputs().iter().map(|output| values[output.index()].clone()).collect()
+}
+
+pub fn document(network: &Network, float: Float) -> Document {
+    let outputs = (0..network.outputs().len()).map(|output| format!("y{output}")).collect();
+    let export = Export { float, input: "x".to_owned(), outputs, metadata: vec![] };
+    Document::from_network(network, &export).expect("names fit")
+}
+
+pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Compressed {
+    compress(document, domain, options).expect("the domain fits")
+}
+
+/// A point of a domain, often on its boundary.
+pub fn random_point(random: &mut Rng, domain: &Domain) -> Vec<f64> {
+    let vertex = random.bool();
+    let coordinate = |(&lo, &hi): (&f64, &f64)| match (vertex, random.bool()) {
+        (true, true) => lo,
+        (true, false) => hi,
+        (false, _) => lo + (hi - lo) * f64::from(random.u8(..)) / 256.0,
+    };
+    domain.lo().iter().zip(domain.hi()).map(coordinate).collect()
+}
