@@ -359,8 +359,8 @@ Examples:
 
 /// Repeat the experiment of the LEO paper: its Tables 1 and 2 beside ours
 ///
-/// Trains networks on MNIST in the paper's nine settings and writes tables (CSV, JSON, Markdown) and a picture (SVG). Run again, it goes
-/// on where it was stopped or killed. So far the tables compare accuracy and stability; compression comes next.
+/// Trains networks on MNIST in the paper's nine settings, compresses them as the paper does and by the normal form, and writes tables (CSV, JSON,
+/// Markdown) and a picture (SVG). Run again, it goes on where it was stopped or killed.
 #[derive(Debug, Args)]
 #[command(after_help = REPRODUCE_HELP)]
 pub struct Reproduce {

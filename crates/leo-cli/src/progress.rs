@@ -63,27 +63,54 @@ impl Progress for TrainingBar {
     }
 }
 
-/// How far the step that an analysis is at has come. Most are through before anybody could read it, so it waits a moment.
+/// How many networks are compressed.
+pub struct CompressionBar {
+    bar: ProgressBar,
+}
+
+impl CompressionBar {
+    pub fn new() -> Self {
+        Self { bar: patient_bar("compressing {wide_bar} {pos}/{len}, {eta} left") }
+    }
+
+    pub fn set(&self, done: usize, all: usize) {
+        self.bar.set_length(all as u64);
+        self.bar.set_position(done as u64);
+    }
+
+    /// Takes the bar from the terminal.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How long a bar waits before it appears.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A bar that waits a moment: what is through before anybody could read it needs none.
+fn patient_bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    let style = ProgressStyle::with_template(template);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let shown = bar.clone();
+    thread::spawn(move || {
+        thread::sleep(PATIENCE);
+        if !shown.is_finished() {
+            shown.set_draw_target(ProgressDrawTarget::stderr());
+            shown.enable_steady_tick(Duration::from_millis(200));
+        }
+    });
+    bar
+}
+
+/// How far the step that an analysis is at has come.
 pub struct AnalysisBar {
     bar: ProgressBar,
 }
 
 impl AnalysisBar {
-    const PATIENCE: Duration = Duration::from_millis(500);
-
     pub fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}, {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let shown = bar.clone();
-        thread::spawn(move || {
-            thread::sleep(Self::PATIENCE);
-            if !shown.is_finished() {
-                shown.set_draw_target(ProgressDrawTarget::stderr());
-                shown.enable_steady_tick(Duration::from_millis(200));
-            }
-        });
-        Self { bar }
+        Self { bar: patient_bar("{msg} {wide_bar} {pos}/{len}, {elapsed}") }
     }
 
     /// Takes the bar from the terminal.

@@ -1,10 +1,12 @@
 //! The normal form: every pre-activation and every port as an affine function of the entry and of the units that stay.
 //!
-//!     h_i = its own column        a unit that stays
-//!         = its pre-activation    always on
-//!         = 0                     always off
-//!         = c h_k                 its pre-activation is c times that of unit k, c > 0
-//!         = |c| h_k + c g_k       the same, c < 0
+//! ```text
+//! h_i = its own column        a unit that stays
+//!     = its pre-activation    always on
+//!     = 0                     always off
+//!     = c h_k                 its pre-activation is c times that of unit k, c > 0
+//!     = |c| h_k + c g_k       the same, c < 0
+//! ```
 //!
 //! Two networks with the same units and the same rows are the same function, however many layers they have and whatever flows through them.
 

@@ -5,12 +5,13 @@ use std::io::{Write, stdout};
 
 use anyhow::{Result, bail, ensure};
 use comfy_table::CellAlignment;
-use leo_train::reproduce::{Experiment, Measure, PAPER};
+use leo_train::reproduce::{Experiment, Measure, PAPER, Way};
 use leo_train::{Existing, Recipe};
 
 use crate::args::Reproduce;
 use crate::interrupt::Interrupted;
 use crate::output::{listed, table};
+use crate::progress::CompressionBar;
 use crate::seeds::MOST;
 use crate::session;
 
@@ -30,32 +31,34 @@ pub fn run(arguments: &Reproduce) -> Result<()> {
     };
     let jobs = experiment.jobs(&arguments.out);
     let tables = session::run(&arguments.session, &jobs, Existing::Continue, |session| {
-        Ok(experiment.run(&arguments.out, session)?)
+        let bar = CompressionBar::new();
+        let tables = experiment.run(&arguments.out, session, |done, all| bar.set(done, all));
+        bar.finish();
+        Ok(tables?)
     })?;
-    let mut lines = table(&[
-        ("width", CellAlignment::Right),
-        ("l1", CellAlignment::Right),
-        ("networks", CellAlignment::Right),
-        ("accuracy %", CellAlignment::Right),
-        ("paper", CellAlignment::Right),
-        ("stable %", CellAlignment::Right),
-        ("paper", CellAlignment::Right),
-    ]);
+    let columns = ["width", "l1", "networks", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
+    let mut lines = table(&columns.map(|title| (title, CellAlignment::Right)));
     for line in &tables.lines {
-        let (accuracy, stability) = (Measure::Accuracy, Measure::Stability);
-        let missing = || "-".to_owned();
+        let ours = |measure: Measure, way: Way, decimals: usize| {
+            line.ours(measure, way).map_or_else(|| "-".to_owned(), |ours| format!("{:.decimals$}", ours.mean))
+        };
+        let paper = |measure: Measure, decimals: usize| format!("{:.decimals$}", line.paper.get(measure).mean);
         lines.add_row([
             line.setting().width.to_string(),
             line.setting().l1.to_string(),
             line.networks.to_string(),
-            line.ours(accuracy).map_or_else(missing, |ours| ours.show(accuracy)),
-            line.paper.get(accuracy).show(accuracy),
-            line.ours(stability).map_or_else(missing, |ours| format!("{:.1}", ours.mean)),
-            format!("{:.1}", line.paper.get(stability).mean),
+            ours(Measure::Accuracy, Way::Leo, 2),
+            paper(Measure::Accuracy, 2),
+            ours(Measure::Stability, Way::Leo, 1),
+            paper(Measure::Stability, 1),
+            ours(Measure::Compression, Way::Leo, 1),
+            paper(Measure::Compression, 1),
+            ours(Measure::Compression, Way::Full, 1),
         ]);
     }
     let (done, out) = (tables.networks.len(), arguments.out.display());
-    writeln!(stdout(), "{lines}\n{done} of {} networks; tables and picture in {out}", jobs.len())?;
+    writeln!(stdout(), "{lines}\nLEO and full: units removed, as in the paper and by the normal form")?;
+    writeln!(stdout(), "{done} of {} networks; tables and picture in {out}", jobs.len())?;
     if done < jobs.len() {
         bail!(Interrupted("the same command goes on".to_owned()));
     }

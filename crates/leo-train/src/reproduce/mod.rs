@@ -1,7 +1,7 @@
 //! The paper's experiment: 31 networks in each of nine settings, and its Tables 1 and 2 beside ours.
 //!
-//! Everything lives in one folder: the networks, from which a later run goes on, and the tables. Leo trains the networks, measures their accuracy and
-//! finds their stable units; the columns about compression stay empty until it compresses.
+//! Everything lives in one folder: the networks, from which a later run goes on, and the tables. Leo trains the networks, measures their accuracy,
+//! finds their stable units, and compresses them: as the paper does, and by the normal form.
 
 mod paper;
 mod plot;
@@ -10,8 +10,10 @@ mod tables;
 use std::fs::create_dir_all;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use leo_network::{Domain, DomainError, FileError, Model, write_atomically};
+use leo_compress::{CompressError, Method, Tolerance, compress};
+use leo_network::{Domain, DomainError, FileError, Format, Model, write_atomically};
 use leo_stability::{Options, Status, analyze};
 use serde::Serialize;
 
@@ -49,6 +51,88 @@ pub struct Network {
     pub outcome: Outcome,
     /// What its units are on [0, 1].
     pub stability: Stability,
+    /// What each way of compressing removes, in the order of [`Way::ALL`].
+    pub removed: [Removed; 3],
+}
+
+/// A way of compressing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As in the paper.
+    Leo,
+    /// The normal form, without approximations.
+    FullExact,
+    /// The normal form, with approximations that single precision cannot show.
+    Full,
+}
+
+impl Way {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Leo, Self::FullExact, Self::Full];
+
+    /// How its column is headed.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Leo => "LEO",
+            Self::FullExact => "full, tolerance 0",
+            Self::Full => "full",
+        }
+    }
+
+    /// What files call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leo => "leo",
+            Self::FullExact => "full_tolerance_0",
+            Self::Full => "full",
+        }
+    }
+
+    fn options(self) -> leo_compress::Options<'static> {
+        let (method, tolerance) = match self {
+            Self::Leo => (Method::Leo, None),
+            Self::FullExact => (Method::Full, Some(Tolerance::Zero)),
+            Self::Full => (Method::Full, None),
+        };
+        leo_compress::Options { method, tolerance, ..leo_compress::Options::default() }
+    }
+}
+
+/// What compressing a network with two hidden layers removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Removed {
+    /// How many units of each layer.
+    pub units: [usize; 2],
+    /// Of how many there are, in both layers.
+    pub of: usize,
+    /// Proved: no output moves by more.
+    pub delta: f64,
+    /// How long it took, from finding stable units to proving that.
+    pub seconds: f64,
+}
+
+impl Removed {
+    fn by(way: Way, model: &Model, domain: &Domain) -> Result<Self, ReproduceError> {
+        let Format::Onnx(document) = model.format() else { return Ok(Self::default()) };
+        let start = Instant::now();
+        let compressed = compress(document, domain, &way.options())?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (before, after) = (document.network(), compressed.document.network());
+        let mut removed = Self { delta: compressed.largest_delta(), seconds, ..Self::default() };
+        for ((units, layer), width) in removed.units.iter_mut().zip(before.relu_layers()).zip(before.hidden()) {
+            // Layers keep their names. One that is not there has lost all its units.
+            let name = before.nodes()[layer].name();
+            let same = after.relu_layers().find(|&layer| after.nodes()[layer].name() == name);
+            *units = width - same.map_or(0, |layer| after.nodes()[layer].shape().elements());
+            removed.of += width;
+        }
+        Ok(removed)
+    }
+
+    /// In percent.
+    fn share(&self) -> f64 {
+        100.0 * self.units.iter().sum::<usize>() as f64 / self.of.max(1) as f64
+    }
 }
 
 /// What the units of a network with two hidden layers are.
@@ -65,11 +149,9 @@ pub struct Stability {
 }
 
 impl Stability {
-    fn of(path: &Path) -> Result<Self, ReproduceError> {
-        let model = Model::load(path)?;
-        let domain = Domain::uniform(model.network().input().elements(), 0.0, 1.0)?;
+    fn of(model: &Model, domain: &Domain) -> Result<Self, ReproduceError> {
         let mut stability = Self::default();
-        let analysis = analyze(model.network(), &domain, &Options::default())?;
+        let analysis = analyze(model.network(), domain, &Options::default())?;
         for (layer, found) in analysis.layers.iter().enumerate().take(2) {
             for unit in &found.units {
                 match unit.status {
@@ -91,14 +173,18 @@ impl Stability {
 }
 
 impl Network {
-    /// What is known of it.
-    pub fn get(&self, measure: Measure) -> Option<f64> {
+    /// What is known of it. Some measures depend on the way it is compressed, and some do not.
+    pub fn get(&self, measure: Measure, way: Way) -> f64 {
+        let removed = &self.removed[way as usize];
         match measure {
-            Measure::Accuracy => Some(100.0 * self.outcome.test_accuracy),
-            Measure::ActiveFirst => Some(self.stability.active[0] as f64),
-            Measure::ActiveSecond => Some(self.stability.active[1] as f64),
-            Measure::Stability => Some(self.stability.stable()),
-            Measure::RemovedFirst | Measure::RemovedSecond | Measure::Compression | Measure::Runtime => None,
+            Measure::Accuracy => 100.0 * self.outcome.test_accuracy,
+            Measure::ActiveFirst => self.stability.active[0] as f64,
+            Measure::ActiveSecond => self.stability.active[1] as f64,
+            Measure::Stability => self.stability.stable(),
+            Measure::RemovedFirst => removed.units[0] as f64,
+            Measure::RemovedSecond => removed.units[1] as f64,
+            Measure::Compression => removed.share(),
+            Measure::Runtime => removed.seconds,
         }
     }
 }
@@ -131,6 +217,9 @@ pub enum ReproduceError {
     /// A network's inputs are not what they should be.
     #[error(transparent)]
     Domain(#[from] DomainError),
+    /// A network could not be compressed.
+    #[error(transparent)]
+    Compress(#[from] CompressError),
 }
 
 impl Experiment {
@@ -144,11 +233,17 @@ impl Experiment {
         seeds.flat_map(|seed| self.settings.iter().map(move |line| job(seed, line.setting))).collect()
     }
 
-    /// Trains what is not trained yet, and writes the tables of what is. The session should go on from what is there.
+    /// Trains what is not trained yet, compresses it, and writes the tables. The session should go on from what is there. `compressed` is told how many
+    /// networks are compressed, and of how many.
     ///
     /// # Errors
     /// If a file cannot be written, the folder holds networks of another experiment, or a training diverges.
-    pub fn run(&self, folder: &Path, session: &Session<'_>) -> Result<Tables, ReproduceError> {
+    pub fn run(
+        &self,
+        folder: &Path,
+        session: &Session<'_>,
+        compressed: impl Fn(usize, usize),
+    ) -> Result<Tables, ReproduceError> {
         let networks = folder.join(NETWORKS);
         create_dir_all(&networks).map_err(|error| ReproduceError::Folder { folder: networks, error })?;
         let jobs = self.jobs(folder);
@@ -164,8 +259,13 @@ impl Experiment {
                 }
             };
             let setting = Setting { width: recipe.hidden[0], l1: recipe.l1 };
-            let (seed, file, stability) = (recipe.seed, recipe.file_name(), Stability::of(path)?);
-            done.push(Network { setting, seed, file, outcome, stability });
+            let model = Model::load(path)?;
+            let domain = Domain::uniform(model.network().input().elements(), 0.0, 1.0)?;
+            let stability = Stability::of(&model, &domain)?;
+            let [leo, exact, full] = Way::ALL.map(|way| Removed::by(way, &model, &domain));
+            let removed = [leo?, exact?, full?];
+            done.push(Network { setting, seed: recipe.seed, file: recipe.file_name(), outcome, stability, removed });
+            compressed(done.len(), jobs.len());
         }
         let tables = Tables::new(self, done);
         for (name, content) in [

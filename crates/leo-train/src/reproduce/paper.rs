@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use super::Way;
+
 /// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
@@ -76,9 +78,23 @@ impl Measure {
         }
     }
 
-    /// How many decimals of it are shown.
-    pub(super) fn decimals(self) -> usize {
-        if self == Self::Accuracy { 2 } else { 1 }
+    /// Whether it depends on the way of compressing.
+    pub fn depends_on_way(self) -> bool {
+        matches!(self, Self::RemovedFirst | Self::RemovedSecond | Self::Compression | Self::Runtime)
+    }
+
+    /// The ways of compressing that there is a number for each of: one, if it does not matter.
+    pub fn ways(self) -> &'static [Way] {
+        if self.depends_on_way() { &Way::ALL } else { &Way::ALL[..1] }
+    }
+
+    /// How many decimals of such a number are shown.
+    pub(super) fn decimals(self, number: f64) -> usize {
+        match self {
+            Self::Accuracy => 2,
+            Self::Runtime if number < 1.0 => 3,
+            _ => 1,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::Way;
 use super::paper::{Measure, Setting};
 use super::tables::Tables;
 
@@ -15,7 +16,7 @@ const BOTTOM: f64 = 64.0;
 /// An SVG with a column of dots for each setting.
 pub(super) fn accuracy(tables: &Tables) -> String {
     let paper = |measure| tables.lines.iter().map(move |line| line.paper.get(measure).mean);
-    let ours = tables.networks.iter().filter_map(|network| network.get(Measure::Accuracy));
+    let ours = tables.networks.iter().map(|network| network.get(Measure::Accuracy, Way::Leo));
     let (lowest, highest) = paper(Measure::Accuracy)
         .chain(ours)
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -56,7 +57,7 @@ pub(super) fn accuracy(tables: &Tables) -> String {
         let mean = line.paper.get(Measure::Accuracy).mean;
         let networks: Vec<_> = tables.networks.iter().filter(|network| network.setting == line.setting()).collect();
         for (place, network) in networks.iter().enumerate() {
-            let Some(value) = network.get(Measure::Accuracy) else { continue };
+            let value = network.get(Measure::Accuracy, Way::Leo);
             // Side by side in the order of their seeds, so that dots do not hide each other.
             let aside = ((place as f64 + 0.5) / networks.len() as f64 - 0.5) * column * 0.5;
             let _ = writeln!(

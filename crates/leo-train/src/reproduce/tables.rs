@@ -1,12 +1,13 @@
 //! The tables: for people, for spreadsheets and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
 use serde_json::json;
 
 use super::paper::{Estimate, Measure, Published, Setting};
-use super::{Experiment, NETWORKS, Network, PLOT, Stability};
+use super::{Experiment, NETWORKS, Network, PLOT, Removed, Stability, Way};
 
 /// Ours beside the paper's.
 #[derive(Clone, Debug)]
@@ -28,14 +29,14 @@ pub struct Line {
     pub paper: Published,
     /// How many networks we have.
     pub networks: usize,
-    /// What we have, in the order of the columns of both tables.
-    ours: Vec<Option<Estimate>>,
+    /// What we have, in the order of the columns of both tables, for each way of compressing.
+    ours: Vec<[Option<Estimate>; 3]>,
 }
 
 impl Line {
     /// What we have.
-    pub fn ours(&self, measure: Measure) -> Option<Estimate> {
-        self.ours[measure as usize]
+    pub fn ours(&self, measure: Measure, way: Way) -> Option<Estimate> {
+        self.ours[measure as usize][way as usize]
     }
 
     /// Which networks.
@@ -48,12 +49,13 @@ impl Tables {
     pub(super) fn new(experiment: &Experiment, networks: Vec<Network>) -> Self {
         let line = |&paper: &Published| {
             let ours: Vec<&Network> = networks.iter().filter(|network| network.setting == paper.setting).collect();
-            let estimate = |measure| {
-                let values: Option<Vec<f64>> = ours.iter().map(|network| network.get(measure)).collect();
-                values.and_then(|values| Estimate::of(&values))
+            let estimate = |measure, way| {
+                let values: Vec<f64> = ours.iter().map(|network| network.get(measure, way)).collect();
+                Estimate::of(&values)
             };
             let measures = Measure::TABLE_1.into_iter().chain(Measure::TABLE_2);
-            Line { paper, networks: ours.len(), ours: measures.map(estimate).collect() }
+            let each = |measure| Way::ALL.map(|way| estimate(measure, way));
+            Line { paper, networks: ours.len(), ours: measures.map(each).collect() }
         };
         Self {
             command: experiment.command.clone(),
@@ -68,32 +70,42 @@ impl Tables {
     /// One line a network.
     pub(super) fn networks_csv(&self) -> String {
         let mut csv =
-            "width,l1,seed,test_accuracy,train_accuracy,loss,active_1,active_2,inactive_1,inactive_2,undecided,file\n"
+            "width,l1,seed,test_accuracy,train_accuracy,loss,active_1,active_2,inactive_1,inactive_2,undecided,"
                 .to_owned();
-        for Network { setting, seed, file, outcome, stability } in &self.networks {
+        for way in Way::ALL.map(Way::name) {
+            let _ = write!(csv, "{way}_removed_1,{way}_removed_2,{way}_delta,");
+        }
+        csv += "file\n";
+        for Network { setting, seed, file, outcome, stability, removed } in &self.networks {
             let (Setting { width, l1 }, accuracy) = (setting, outcome.test_accuracy);
             let (train, loss) = (outcome.train_accuracy, outcome.loss);
             let Stability { active: [active_1, active_2], inactive: [inactive_1, inactive_2], undecided, .. } =
                 stability;
             let units = format!("{active_1},{active_2},{inactive_1},{inactive_2},{undecided}");
-            let _ = writeln!(csv, "{width},{l1},{seed},{accuracy},{train},{loss},{units},{NETWORKS}/{file}");
+            let _ = write!(csv, "{width},{l1},{seed},{accuracy},{train},{loss},{units},");
+            for Removed { units: [first, second], delta, .. } in removed {
+                let _ = write!(csv, "{first},{second},{delta:e},");
+            }
+            let _ = writeln!(csv, "{NETWORKS}/{file}");
         }
         csv
     }
 
     /// One line a number.
     pub(super) fn csv(&self) -> String {
-        let mut csv = "width,l1,measure,paper_mean,paper_error,networks,our_mean,our_error\n".to_owned();
+        let mut csv = "width,l1,measure,method,paper_mean,paper_error,networks,our_mean,our_error\n".to_owned();
         for line in &self.lines {
             let Setting { width, l1 } = line.setting();
-            for measure in Measure::TABLE_1.into_iter().chain(Measure::TABLE_2) {
+            let measures = Measure::TABLE_1.into_iter().chain(Measure::TABLE_2);
+            for (measure, &way) in measures.flat_map(|measure| measure.ways().iter().map(move |way| (measure, way))) {
                 let paper = line.paper.get(measure);
                 let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
-                let (mean, error) = line.ours(measure).map_or((None, None), |ours| (Some(ours.mean), ours.error));
+                let (mean, error) = line.ours(measure, way).map_or((None, None), |ours| (Some(ours.mean), ours.error));
                 let cells = [
                     width.to_string(),
                     l1.to_string(),
                     measure.name().to_owned(),
+                    if measure.depends_on_way() { way.name().to_owned() } else { String::new() },
                     number(Some(paper.mean)),
                     number(paper.error),
                     line.networks.to_string(),
@@ -108,16 +120,27 @@ impl Tables {
 
     /// All of it.
     pub(super) fn json(&self) -> String {
+        /// The paper's number, ours for the same algorithm and, where that makes a difference, ours for the others.
         #[derive(Serialize)]
-        struct Pair {
+        struct Numbers {
             paper: Estimate,
             ours: Option<Estimate>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ours_full_tolerance_0: Option<Estimate>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            ours_full: Option<Estimate>,
         }
         let line = |line: &Line| {
-            let pair = |measure| Pair { paper: line.paper.get(measure), ours: line.ours(measure) };
+            let other = |measure: Measure, way| line.ours(measure, way).filter(|_| measure.depends_on_way());
+            let numbers = |measure: Measure| Numbers {
+                paper: line.paper.get(measure),
+                ours: line.ours(measure, Way::Leo),
+                ours_full_tolerance_0: other(measure, Way::FullExact),
+                ours_full: other(measure, Way::Full),
+            };
             let measures = Measure::TABLE_1.into_iter().chain(Measure::TABLE_2);
             let measures: serde_json::Map<_, _> =
-                measures.map(|measure| (measure.name().to_owned(), json!(pair(measure)))).collect();
+                measures.map(|measure| (measure.name().to_owned(), json!(numbers(measure)))).collect();
             json!({ "width": line.setting().width, "l1": line.setting().l1, "networks": line.networks, "measures": measures })
         };
         let network = |network: &Network| {
@@ -128,6 +151,7 @@ impl Tables {
                 "file": format!("{NETWORKS}/{}", network.file),
                 "outcome": network.outcome,
                 "stability": network.stability,
+                "removed": Way::ALL.map(|way| (way.name(), network.removed[way as usize])).into_iter().collect::<BTreeMap<_, _>>(),
             })
         };
         let all = json!({
@@ -157,29 +181,36 @@ impl Tables {
         for (number, measures) in [(1, Measure::TABLE_1), (2, Measure::TABLE_2)] {
             let _ = write!(text, "\n## Table {number}\n\n| width | l1 | networks |");
             for measure in measures {
-                let _ = write!(text, " {}: paper | ours |", measure.title());
+                let _ = write!(text, " {}: paper |", measure.title());
+                for way in measure.ways() {
+                    let _ = write!(text, " {} |", if measure.depends_on_way() { way.title() } else { "ours" });
+                }
             }
             text.push_str("\n|--:|--:|--:|");
-            text.push_str(&"--:|--:|".repeat(measures.len()));
+            text.push_str(&"--:|".repeat(measures.iter().map(|measure| 1 + measure.ways().len()).sum()));
             text.push('\n');
             for line in &self.lines {
                 let Setting { width, l1 } = line.setting();
                 let _ = write!(text, "| {width} | {l1} | {} |", line.networks);
                 for measure in measures {
-                    let ours = line.ours(measure).map_or_else(|| "-".to_owned(), |ours| ours.show(measure));
-                    let _ = write!(text, " {} | {ours} |", line.paper.get(measure).show(measure));
+                    let _ = write!(text, " {} |", line.paper.get(measure).show(measure));
+                    for &way in measure.ways() {
+                        let ours = line.ours(measure, way).map_or_else(|| "-".to_owned(), |ours| ours.show(measure));
+                        let _ = write!(text, " {ours} |");
+                    }
                 }
                 text.push('\n');
             }
         }
-        if self.lines.iter().any(|line| line.networks > 0 && line.ours.contains(&None)) {
-            let undecided: usize = self.networks.iter().map(|network| network.stability.undecided).sum();
-            let units: usize = self.networks.iter().map(|network| network.stability.units).sum();
-            let _ = write!(
-                text,
-                "\n`-`: not measured yet. This version of Leo finds stable units; it does not compress. \
-                 Undecided, and counted as not stable: {undecided} of {units} units.\n",
-            );
+        text.push_str(
+            "\nLEO is the paper's algorithm. `full` is the normal form: with `--tolerance 0` nothing is approximated, and by default what \
+             moves no output by more than single precision can show. Run time is from finding stable units to the proof of what was done, and, \
+             unlike all other numbers, not the same each time.\n",
+        );
+        let undecided: usize = self.networks.iter().map(|network| network.stability.undecided).sum();
+        let units: usize = self.networks.iter().map(|network| network.stability.units).sum();
+        if undecided > 0 {
+            let _ = writeln!(text, "\nUndecided, and counted as not stable: {undecided} of {units} units.");
         }
         let _ = write!(text, "\n![Accuracy of each network, and the paper's means]({PLOT})\n");
         text
@@ -198,7 +229,7 @@ impl Estimate {
 
     /// In as many decimals as its column has.
     pub fn show(&self, measure: Measure) -> String {
-        let decimals = measure.decimals();
+        let decimals = measure.decimals(self.mean);
         let error = self.error.map_or_else(String::new, |error| format!(" ± {error:.decimals$}"));
         format!("{:.decimals$}{error}", self.mean)
     }
