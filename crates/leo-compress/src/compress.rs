@@ -9,9 +9,9 @@ use leo_network::{Domain, DomainError, NetworkError, ValueId};
 use leo_stability::{Status, Stopped, analyze};
 use sha2::{Digest, Sha256};
 
-use crate::full::{self, Budget};
+use crate::full::{Budget, Outline};
 use crate::plan::{Fate, Plan, Rule};
-use crate::region::{self, Pinned, Region, Regions};
+use crate::region::{self, Pinned, Region};
 use crate::rewrite::{Plans, Rewritten, rewrite};
 use crate::tolerance::{Tolerance, costs};
 use crate::{exact, leo};
@@ -208,17 +208,22 @@ impl Round<'_> {
         let skipped = if self.tolerance == Tolerance::Zero { PARTS.len() - 1 } else { 0 };
         for part in &PARTS[skipped..] {
             let start = Instant::now();
-            let budgets = |region: &Region| budget(region, &costs, *part, regions.regions.len());
-            let plans = self.plans(&regions, budgets, float);
+            let budget = |region| budget(region, &costs, *part, regions.regions.len());
+            let outlines: Vec<Draw> =
+                regions.regions.iter().map(|region| self.outline(region, budget(region))).collect();
+            let plans = |float: Float| -> Plans<'_> {
+                let plans = regions.regions.iter().zip(&outlines).map(|(region, outline)| (region, outline(float)));
+                plans.filter(|(region, plan)| plan.gains(region)).collect()
+            };
+            let planned = plans(float);
             compressed.times.planning += start.elapsed();
-            if plans.is_empty() {
+            if planned.is_empty() {
                 return Ok(None);
             }
             let start = Instant::now();
-            let rewritten = rewrite(&document, &analysis.facts, &regions, &plans, float)?;
+            let rewritten = rewrite(&document, &analysis.facts, &regions, &planned, float)?;
             let approximation = if *part > 0.0 {
-                let plans = self.plans(&regions, budgets, Float::F64);
-                rewrite(&document, &analysis.facts, &regions, &plans, Float::F64)?.deviation
+                rewrite(&document, &analysis.facts, &regions, &plans(Float::F64), Float::F64)?.deviation
             } else {
                 Vec::new()
             };
@@ -228,7 +233,7 @@ impl Round<'_> {
             let is_within = |(delta, tolerance): (&Vec<f64>, &f64)| delta.iter().all(|delta| delta <= tolerance);
             let is_tolerable = approximation.iter().zip(&tolerances).all(is_within);
             if is_finite && is_tolerable && (is_exact || !self.options.bit_exact) {
-                compressed.account(&plans, &rewritten);
+                compressed.account(&planned, &rewritten);
                 compressed.approximation += largest(&approximation);
                 let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
                 let document = rewritten.document;
@@ -239,24 +244,26 @@ impl Round<'_> {
         Ok(None)
     }
 
-    /// A plan for each region where something is gained.
-    fn plans<'r>(&self, regions: &'r Regions, budget: impl Fn(&Region) -> Budget, float: Float) -> Plans<'r> {
-        let plan = |region: &Region| -> Plan {
-            match (self.options.bit_exact, self.options.method) {
-                (true, method) => exact::plan(region, float, method == Method::Leo),
-                (false, Method::Leo) => {
-                    let budget = budget(region);
-                    let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
-                    let each = budget.total / units.max(1) as f64;
-                    leo::plan(region, |layer, unit| budget.affordable(layer, unit, each))
-                }
-                (false, Method::Full) => full::plan(region, &budget(region), float),
+    /// What a region is to become, up to the type of its numbers.
+    fn outline<'r>(&self, region: &'r Region, budget: Budget) -> Draw<'r> {
+        match (self.options.bit_exact, self.options.method) {
+            (true, method) => Box::new(move |float| exact::plan(region, float, method == Method::Leo)),
+            (false, Method::Leo) => {
+                let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
+                let each = budget.total / units.max(1) as f64;
+                let plan = leo::plan(region, |layer, unit| budget.affordable(layer, unit, each));
+                Box::new(move |_| plan.clone())
             }
-        };
-        let plans = regions.regions.iter().map(|region| (region, plan(region)));
-        plans.filter(|(region, plan)| plan.gains(region)).collect()
+            (false, Method::Full) => {
+                let outline = Outline::new(region, &budget);
+                Box::new(move |float| outline.plan(float))
+            }
+        }
     }
 }
+
+/// Makes a plan with numbers of some type.
+type Draw<'r> = Box<dyn Fn(Float) -> Plan + 'r>;
 
 /// What errors in a region cost, and its share of a part of the tolerance.
 fn budget(region: &Region, costs: &[Vec<f64>], part: f64, regions: usize) -> Budget {

@@ -40,26 +40,65 @@ impl Budget {
 const SHARE_OF_UNITS: f64 = 0.25;
 const SHARE_OF_MULTIPLES: f64 = 0.0625;
 
-/// Realises a region with as few units as possible, with numbers of this type.
-pub(crate) fn plan(region: &Region, budget: &Budget, float: Float) -> Plan {
-    let (mut choices, left) = choices(region, budget);
-    let (mut best, mut fewest) = retained(region, &choices, budget, left);
-    // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its own.
-    let form = NormalForm::new(region, &best);
-    for layer in 0..region.layers.len() {
+/// A region in normal form, and which functions its layers carry: all but the numbers themselves.
+pub(crate) struct Outline<'a> {
+    region: &'a Region,
+    form: NormalForm,
+    /// For each layer that is not to vanish.
+    carriers: Vec<Option<Carriers>>,
+}
+
+impl<'a> Outline<'a> {
+    /// With as few units as possible.
+    pub(crate) fn new(region: &'a Region, budget: &Budget) -> Self {
+        let (mut choices, mut left) = choices(region, budget);
+        let (mut best, mut fewest) = retained(region, &choices, budget, left);
+        let mut form = NormalForm::new(region, &best);
+        // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its own.
         let is_opposite = |fate: &Fate| matches!(fate, Fate::Gone(Rule::Opposite, _));
-        if form.fates[layer].iter().any(is_opposite) {
-            choices.opposites[layer] = false;
-            let (without, units) = retained(region, &choices, budget, left);
-            if units <= fewest {
-                (best, fewest) = (without, units);
-            } else {
-                choices.opposites[layer] = true;
+        for layer in 0..region.layers.len() {
+            if form.fates[layer].iter().any(is_opposite) {
+                choices.opposites[layer] = false;
+                let (without, units) = retained(region, &choices, budget, left);
+                if units <= fewest {
+                    (best, fewest) = (without, units);
+                } else {
+                    choices.opposites[layer] = true;
+                }
             }
         }
+        if best.opposites.contains(&false) {
+            form = NormalForm::new(region, &best);
+        }
+        let carriers = |layer: usize| {
+            (form.kept(layer) > 0).then(|| {
+                let traffic = Traffic::past(region, &form, layer);
+                let Decomposition { pivots, factors, cost } = traffic.decompose(budget, left);
+                left -= cost;
+                let functions = pivots.iter().map(|&pivot| traffic.targets[pivot]).collect();
+                Carriers { functions, needed: traffic.targets.into_iter().zip(factors).collect() }
+            })
+        };
+        let carriers = (0..region.layers.len()).map(carriers).collect();
+        Self { region, form, carriers }
     }
-    let form = NormalForm::new(region, &best);
-    Realisation::new(region, form, budget, left, float).finish()
+
+    /// With numbers of this type.
+    pub(crate) fn plan(&self, float: Float) -> Plan {
+        let places = vec![None; self.region.layers.len()];
+        let Self { region, form, carriers } = self;
+        let realisation = Realisation {
+            region,
+            form,
+            float,
+            carriers,
+            places,
+            kept: Vec::new(),
+            made: Vec::new(),
+            layers: Vec::new(),
+        };
+        realisation.finish()
+    }
 }
 
 /// Which units do too little to matter, how far multiples may be off, and what is left of the budget then.
@@ -244,9 +283,9 @@ struct Made {
 /// New layers in the making.
 struct Realisation<'a> {
     region: &'a Region,
-    form: NormalForm,
+    form: &'a NormalForm,
     float: Float,
-    carriers: Vec<Option<Carriers>>,
+    carriers: &'a [Option<Carriers>],
     /// For each layer of the region, its place among the new ones.
     places: Vec<Option<usize>>,
     /// For each new layer, the units that stay.
@@ -256,30 +295,7 @@ struct Realisation<'a> {
     layers: Vec<Planned>,
 }
 
-impl<'a> Realisation<'a> {
-    fn new(region: &'a Region, form: NormalForm, budget: &Budget, mut left: f64, float: Float) -> Self {
-        let carriers = |layer: usize| {
-            (form.kept(layer) > 0).then(|| {
-                let traffic = Traffic::past(region, &form, layer);
-                let Decomposition { pivots, factors, cost } = traffic.decompose(budget, left);
-                left -= cost;
-                let functions = pivots.iter().map(|&pivot| traffic.targets[pivot]).collect();
-                Carriers { functions, needed: traffic.targets.into_iter().zip(factors).collect() }
-            })
-        };
-        let carriers = (0..region.layers.len()).map(carriers).collect();
-        Self {
-            region,
-            form,
-            float,
-            carriers,
-            places: vec![None; region.layers.len()],
-            kept: Vec::new(),
-            made: Vec::new(),
-            layers: Vec::new(),
-        }
-    }
-
+impl Realisation<'_> {
     fn finish(mut self) -> Plan {
         for index in 0..self.region.layers.len() {
             if self.carriers[index].is_some() {
@@ -287,7 +303,7 @@ impl<'a> Realisation<'a> {
             }
         }
         let ports = (0..self.region.ports.len()).map(|port| self.port(port)).collect();
-        Plan { layers: self.layers, ports, fates: self.form.fates }
+        Plan { layers: self.layers, ports, fates: self.form.fates.clone() }
     }
 
     /// The nearest layer before that is still there.
@@ -354,7 +370,7 @@ impl<'a> Realisation<'a> {
 
     /// The weights of a function on a layer's units, or on the entry, rounded.
     fn weights(&self, parent: Option<usize>, target: Target) -> Vec<f64> {
-        let (rows, row) = rows_of(&self.form, target);
+        let (rows, row) = rows_of(self.form, target);
         let round = |number| self.float.round(number);
         let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
             return (0..self.width(None)).map(|column| round(rows.at(row, column))).collect();
@@ -388,7 +404,7 @@ impl<'a> Realisation<'a> {
 
     /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make of it.
     fn bias(&self, parent: Option<usize>, target: Target, weights: &[f64]) -> f64 {
-        let (rows, row) = rows_of(&self.form, target);
+        let (rows, row) = rows_of(self.form, target);
         let made = self.made(parent, weights);
         let mut bias = rows.map.bias[row] - made.constant;
         for (index, column) in self.form.columns.iter().enumerate() {

@@ -211,25 +211,22 @@ impl NormalForm {
 
     /// Units that stay but that nobody reads do not stay.
     fn remove_dead(&mut self) {
+        let mut read = vec![false; self.columns.len()];
+        let mark = |rows: &Rows, row: usize, read: &mut [bool]| {
+            read.iter_mut().zip(rows.map.row(row)).for_each(|(read, coefficient)| *read |= *coefficient != 0.0);
+        };
+        for rows in &self.ports {
+            (0..rows.map.rows).for_each(|row| mark(rows, row, &mut read));
+        }
         for index in (0..self.layers.len()).rev() {
-            for unit in 0..self.fates[index].len() {
-                let Some(column) = self.column_of[index][unit] else { continue };
-                let is_read = self.live_rows(index).any(|(rows, row)| rows.at(row, column) != 0.0);
-                if !is_read {
-                    self.fates[index][unit] = Fate::Gone(Rule::Dead, Claim::Itself);
+            for (unit, column) in self.column_of[index].iter().enumerate() {
+                match column {
+                    Some(column) if read[*column] => mark(&self.layers[index], unit, &mut read),
+                    Some(_) => self.fates[index][unit] = Fate::Gone(Rule::Dead, Claim::Itself),
+                    None => {}
                 }
             }
         }
-    }
-
-    /// The rows of units that stay in layers after this one, and of ports.
-    fn live_rows(&self, index: usize) -> impl Iterator<Item = (&Rows, usize)> {
-        let layers = self.layers.iter().zip(&self.fates).skip(index + 1);
-        let units = layers.flat_map(|(rows, fates)| {
-            let kept = fates.iter().enumerate().filter(|(_, fate)| fate.is_kept());
-            kept.map(move |(unit, _)| (rows, unit))
-        });
-        units.chain(self.ports.iter().flat_map(|rows| (0..rows.map.rows).map(move |row| (rows, row))))
     }
 
     /// How many of a layer's units stay.
@@ -284,7 +281,11 @@ const KEY_WIDTH: f64 = 1e-6;
 
 impl<'a> Multiples<'a> {
     fn new(rows: &'a Rows, columns: &'a [Column]) -> Self {
-        Self { rows, columns, keys: (0..rows.map.rows).map(|row| key(rows, columns, row)).collect(), kept: Vec::new() }
+        // The fractional parts of multiples of the golden ratio are as irregular as needed.
+        let irregular = |index: usize| (index as f64 * 0.618_033_988_749_894_9).fract() - 0.5;
+        let weights: Vec<f64> = (0..=rows.map.columns).map(irregular).collect();
+        let keys = (0..rows.map.rows).map(|row| key(rows, columns, &weights, row)).collect();
+        Self { rows, columns, keys, kept: Vec::new() }
     }
 
     /// Of which unit that stays this one is a multiple, and by which factor. If there is none, it is one that stays itself.
@@ -325,13 +326,11 @@ impl<'a> Multiples<'a> {
 
 /// The place of a row's largest term, the constant counted as one after the columns, and a number that is the same for its multiples: the sum of all
 /// terms, each with a weight of its own, in units of the sum of their sizes.
-fn key(rows: &Rows, columns: &[Column], row: usize) -> Option<(usize, f64)> {
-    // The fractional parts of multiples of the golden ratio are as irregular as needed.
-    let irregular = |index: usize| (index as f64 * 0.618_033_988_749_894_9).fract() - 0.5;
+fn key(rows: &Rows, columns: &[Column], weights: &[f64], row: usize) -> Option<(usize, f64)> {
     let linear = rows.map.row(row).iter().zip(columns).map(|(c, column)| c * column.magnitude());
     let (mut sum, mut size, mut largest) = (0.0, 0.0, (0, 0.0));
-    for (index, term) in linear.chain([rows.map.bias[row]]).enumerate() {
-        sum += term * irregular(index);
+    for (index, (term, weight)) in linear.chain([rows.map.bias[row]]).zip(weights).enumerate() {
+        sum += term * weight;
         size += term.abs();
         if term.abs() > largest.1 {
             largest = (index, term.abs());

@@ -36,7 +36,7 @@ pub fn run(arguments: &Reproduce) -> Result<()> {
         bar.finish();
         Ok(tables?)
     })?;
-    let columns = ["width", "l1", "networks", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
+    let columns = ["width", "l1", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
     let mut lines = table(&columns.map(|title| (title, CellAlignment::Right)));
     for line in &tables.lines {
         let ours = |measure: Measure, way: Way, decimals: usize| {
@@ -46,7 +46,6 @@ pub fn run(arguments: &Reproduce) -> Result<()> {
         lines.add_row([
             line.setting().width.to_string(),
             line.setting().l1.to_string(),
-            line.networks.to_string(),
             ours(Measure::Accuracy, Way::Leo, 2),
             paper(Measure::Accuracy, 2),
             ours(Measure::Stability, Way::Leo, 1),
