@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use leo_network::op::Op;
-use leo_network::{Network, ValueId};
+use leo_network::{Network, Node, ValueId};
 
 use crate::checker::Facts;
 use crate::forms::{Basis, Copied, Forms, Output};
@@ -211,12 +211,41 @@ impl Expressed {
                 Forms::of_node(second, node, &operands, &self.basis)
             };
             if let Some((anchor, _)) = pairs.anchors.iter().find(|&&(_, anchor)| anchor == value) {
-                let distances = self.distances(&self.anchors[anchor], &made);
+                let mut distances = self.distances(&self.anchors[anchor], &made);
+                if let Some(passed) = self.passed_on(facts.network(), *anchor, second, node, &forms, pairs) {
+                    distances.iter_mut().zip(passed).for_each(|(distance, passed)| *distance = distance.min(passed));
+                }
                 made = Forms::identity(anchor.index(), distances);
             }
             forms.push(made);
         }
         Ok(forms)
+    }
+
+    /// If an anchor is made by the same operator in both networks, from operands that are anchors too: how far it can be apart because these are.
+    fn passed_on(
+        &self,
+        first: &Network,
+        anchor: ValueId,
+        second: &Network,
+        node: &Node,
+        forms: &[Forms],
+        pairs: &Correspondence,
+    ) -> Option<Vec<f64>> {
+        let same = &first.nodes()[anchor.node()?];
+        let belong = |(a, b): (&ValueId, &ValueId)| {
+            pairs.anchors.contains(&(*a, *b)) || (*a, *b) == (ValueId::INPUT, ValueId::INPUT)
+        };
+        if same.op() != node.op() || !same.operands().iter().zip(node.operands()).all(belong) {
+            return None;
+        }
+        let errors: Vec<Forms> = node.operands().iter().map(|operand| forms[operand.index()].errors()).collect();
+        Some(match node.op() {
+            // A ReLU brings no two numbers further apart.
+            Op::Relu(_) => errors[0].radii().to_vec(),
+            // An affine map passes differences on; what it adds is the same for both.
+            _ => Forms::of_node(second, node, &errors.iter().collect::<Vec<_>>(), &self.basis).radii().to_vec(),
+        })
     }
 
     /// How far the rows of two values can be apart.

@@ -94,6 +94,15 @@ impl Forms {
         self.constants.len()
     }
 
+    pub(crate) fn radii(&self) -> &[f64] {
+        &self.radii
+    }
+
+    /// How far each row can be from what it stands for, as a value of its own: 0, give or take the radii.
+    pub(crate) fn errors(&self) -> Self {
+        Self { blocks: BTreeMap::new(), constants: vec![0.0; self.len()], radii: self.radii.clone() }
+    }
+
     /// What a node makes of its operands, if it is not a ReLU.
     pub(crate) fn of_node(network: &Network, node: &Node, operands: &[&Self], basis: &Basis) -> Self {
         match node.op() {

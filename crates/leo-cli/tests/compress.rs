@@ -1,0 +1,257 @@
+//! `leo compress`: what is removed, what is proved, and what other programs may rely on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use leo_network::{Array, Model};
+use leo_train::library;
+use serde_json::Value;
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
+    command.current_dir(folder).arg("compress").args(arguments);
+    command
+}
+
+fn leo(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("the program runs")
+}
+
+/// The report of a run that is through.
+fn report(folder: &Path, arguments: &[&str]) -> Anything<Value> {
+    let output = leo(folder, &[arguments, &["--json"]].concat());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// What is said when the command line or a file is bad.
+fn refusal(folder: &Path, arguments: &[&str]) -> Anything<String> {
+    let output = leo(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    Ok(String::from_utf8(output.stderr)?)
+}
+
+fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models")
+}
+
+fn model(name: &str) -> String {
+    models().join("mnist").join(format!("{name}-seed-0.onnx")).to_string_lossy().into_owned()
+}
+
+/// The share of units that are removed, in percent.
+fn removed(report: &Value) -> f64 {
+    let units = |key: &str| report[key]["units"].as_f64().unwrap_or(f64::NAN);
+    100.0 * (units("before") - units("after")) / units("before")
+}
+
+/// Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2. The output is their sum.
+const THREE: &str =
+    "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
+
+fn three_units() -> Anything<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("three.nnet"), THREE)?;
+    Ok(folder)
+}
+
+/// What is printed, without the times.
+fn printed(output: &Output) -> Anything<String> {
+    let text = String::from_utf8(output.stdout.clone())?;
+    let lines = text.lines().map(|line| if line.contains(" ms: ") { "(times)" } else { line });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_network_becomes_smaller_and_the_report_says_how() -> Anything {
+    insta::assert_snapshot!("help_compress", String::from_utf8(leo(Path::new("."), &["--help"]).stdout)?);
+    let folder = three_units()?;
+    let arguments = ["three.nnet", "-o", "small.onnx", "--domain", "0,1"];
+    insta::assert_snapshot!("compress", printed(&leo(folder.path(), &arguments))?);
+
+    let json = report(folder.path(), &arguments)?;
+    assert_eq!((&json["version"], &json["checked"], &json["undecided"]), (&1.into(), &true.into(), &0.into()));
+    assert_eq!(json["before"]["hidden"], serde_json::json!([3]));
+    // The unit that is always on is all that carries x past the layer, and stays.
+    assert_eq!(
+        (&json["after"]["hidden"], &json["removed"]),
+        (&serde_json::json!([2]), &serde_json::json!({"inactive": 1}))
+    );
+    assert_eq!((&json["delta"], &json["observed"], &json["certificate"]), (&0.0.into(), &0.0.into(), &Value::Null));
+    for key in ["parameters", "multiply_adds"] {
+        assert!(json["after"][key].as_u64() < json["before"][key].as_u64(), "{key}: {json}");
+    }
+    assert!(json["seconds"].is_f64() && json["steps"]["stability"].is_f64());
+
+    // On [1, 2] all are stable: no layer is left.
+    let json = report(folder.path(), &["three.nnet", "-o", "line.onnx", "--domain", "1,2"])?;
+    assert_eq!(json["after"]["hidden"], serde_json::json!([]));
+    let line = Model::load(&folder.path().join("line.onnx"))?;
+    let outputs = line.run(&Array::new(vec![2, 1], vec![1.0, 2.0])?, None)?;
+    assert_eq!(outputs.to_vec::<f64>(), [2.5, 4.5]);
+    Ok(())
+}
+
+/// Where nothing is gained nothing changes, not a byte; and what Leo made cannot be made smaller by making it again.
+#[test]
+fn nothing_changes_where_nothing_is_gained() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let network = model("50-50-l1-0");
+    let output = leo(folder.path(), &[&network, "-o", "same.onnx", "--domain", "0,1"]);
+    assert!(printed(&output)?.contains("nothing to remove: same.onnx is the same network"), "{output:?}");
+    assert!(std::fs::read(folder.path().join("same.onnx"))? == std::fs::read(&network)?);
+
+    let network = model("50-50-l1-0.001");
+    for options in [&[][..], &["--tolerance", "0"], &["--method", "leo"], &["--bit-exact"], &["--dtype", "f64"]] {
+        let first = report(folder.path(), &[&[&network, "-o", "once.onnx", "--domain", "0,1"], options].concat())?;
+        let again = report(folder.path(), &[&["once.onnx", "-o", "twice.onnx", "--domain", "0,1"], options].concat())?;
+        assert!(removed(&first) > 20.0 && removed(&again) == 0.0, "{options:?}: {again}");
+        assert!(std::fs::read(folder.path().join("once.onnx"))? == std::fs::read(folder.path().join("twice.onnx"))?);
+    }
+    Ok(())
+}
+
+/// At least as many units as the paper's range for its algorithm, and close to all stable units for the normal form.
+#[test]
+fn the_models_that_ship_shrink_as_they_should() -> Anything {
+    let folder = tempfile::tempdir()?;
+    // Width and l1; what LEO removes in the paper, with three times the spread of single networks (31 times the standard error squared, rooted); the
+    // share of stable units; what the normal form removes at least.
+    let cases = [
+        ("25-25-l1-0.001", 22.0, 1.0, 44.0, 44.0),
+        ("25-25-l1-0.0002", 8.3, 0.7, 6.0, 4.0),
+        ("50-50-l1-0.001", 29.4, 0.7, 68.0, 64.0),
+        ("50-50-l1-0.0002", 15.1, 0.6, 25.0, 21.0),
+        ("100-100-l1-0.0005", 30.8, 0.5, 76.5, 75.0),
+        ("100-100-l1-0.0001", 14.9, 0.4, 29.5, 24.0),
+        ("25-25-l1-0", 0.0, 0.0, 0.0, 0.0),
+        ("50-50-l1-0", 0.0, 0.0, 0.0, 0.0),
+        ("100-100-l1-0", 0.0, 0.0, 0.0, 0.0),
+    ];
+    for (name, mean, error, stable, least) in cases {
+        let network = model(name);
+        let run = |options: &[&str]| {
+            report(folder.path(), &[&[&network, "-o", "small.onnx", "--domain", "0,1"], options].concat())
+        };
+        let leo = run(&["--method", "leo"])?;
+        let spread = error * f64::sqrt(31.0);
+        assert!((removed(&leo) - mean).abs() <= 3.0 * spread, "{name}: {}", removed(&leo));
+        let full = run(&[])?;
+        assert!(removed(&full) >= least && removed(&full) <= stable, "{name}: {}", removed(&full));
+        let zero = run(&["--tolerance", "0"])?;
+        assert!(removed(&leo) <= removed(&zero) && removed(&zero) <= removed(&full), "{name}");
+        let approximation = |report: &Value| report["delta_parts"]["approximation"].as_f64();
+        assert!(approximation(&zero) == Some(0.0) && approximation(&full) < Some(4e-6), "{name}: {full}");
+        for report in [&leo, &zero, &full] {
+            assert!(report["observed"].as_f64() <= report["delta"].as_f64(), "{name}: {report}");
+            assert!(report["delta"].as_f64() < Some(1e-5), "{name}: {report}");
+        }
+        if name == "100-100-l1-0.0005" {
+            assert!(removed(&zero) >= 55.0, "{}", removed(&zero));
+        }
+        if name == "50-50-l1-0.001" {
+            assert!(removed(&zero) >= 38.0, "{}", removed(&zero));
+        }
+    }
+    Ok(())
+}
+
+/// Not one of 10,000 predictions changes.
+#[test]
+fn no_prediction_changes() -> Anything {
+    let Ok(mnist) = library::locate("mnist") else {
+        eprintln!("skipped: no MNIST here; `make mnist` fetches it");
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let file = |name: &str| mnist.join(name).to_string_lossy().into_owned();
+    let packed = |name: &str| if mnist.join(name).exists() { file(name) } else { file(&format!("{name}.gz")) };
+    let (images, labels) = (packed("t10k-images-idx3-ubyte"), packed("t10k-labels-idx1-ubyte"));
+    for entry in std::fs::read_dir(models().join("mnist"))? {
+        let network = entry?.path().to_string_lossy().into_owned();
+        let samples = ["--data", &images, "--divide", "255", "--labels", &labels];
+        let arguments = [&[&network, "-o", "small.onnx", "--domain", "0,1"], &samples[..]].concat();
+        let json = report(folder.path(), &arguments)?;
+        let accuracy = &json["accuracy"];
+        assert_eq!((&accuracy["samples"], &accuracy["changed"]), (&10_000.into(), &0.into()), "{network}");
+        assert!(accuracy["before"].as_f64() > Some(0.95) && accuracy["before"] == accuracy["after"], "{network}");
+        assert!(json["observed"].as_f64() <= json["delta"].as_f64());
+    }
+    Ok(())
+}
+
+/// A softmax at the end, samples with labels, and what is wrong with them.
+#[test]
+fn samples_and_labels_are_compared() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| models().join(name).to_string_lossy().into_owned();
+    let (network, digits) = (path("digits.onnx"), path("digits.npy"));
+    let samples = Array::load(Path::new(&digits))?;
+    let count = samples.shape()[0];
+    let labels: Vec<i64> = (0..i64::try_from(count)?).collect();
+    Array::new(vec![count], labels.clone())?.save(&folder.path().join("labels.npy"))?;
+    let arguments = [network.as_str(), "-o", "small.onnx", "--domain", "0,1", "--data", &digits];
+    let with_labels = |file| [&arguments[..], &["--labels", file]].concat();
+    let json = report(folder.path(), &with_labels("labels.npy"))?;
+    assert_eq!((&json["accuracy"]["samples"], &json["accuracy"]["changed"]), (&count.into(), &0.into()));
+    let output = leo(folder.path(), &with_labels("labels.npy"));
+    assert!(printed(&output)?.contains("0 of 10 predictions changed"), "{output:?}");
+
+    Array::new(vec![2], vec![0_i64, 1])?.save(&folder.path().join("few.npy"))?;
+    let complaint = refusal(folder.path(), &with_labels("few.npy"))?;
+    assert!(complaint.contains("few.npy: 2 labels for 10 samples"), "{complaint}");
+    assert!(refusal(folder.path(), &[&arguments[..5], &["--labels", "few.npy"]].concat())?.contains("--data"));
+    Ok(())
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() -> Anything {
+    let folder = three_units()?;
+    let cases = [
+        (&["--tolerance", "-1"][..], "should be 0, ulp, or a number above 0"),
+        (&["--tolerance", "nan"], "should be 0, ulp, or a number above 0"),
+        (&["--tolerance", "0", "--bit-exact"], "cannot be used with"),
+        (&["--method", "none"], "invalid value 'none'"),
+        (&["--dtype", "f16"], "invalid value 'f16'"),
+    ];
+    for (arguments, why) in cases {
+        let all = [&["three.nnet", "-o", "small.onnx", "--domain", "0,1"], arguments].concat();
+        let complaint = refusal(folder.path(), &all)?;
+        assert!(complaint.contains(why), "{arguments:?}: {complaint}");
+    }
+    assert!(refusal(folder.path(), &["three.nnet", "--domain", "0,1"])?.contains("--output"));
+    leo(folder.path(), &["three.nnet", "-o", "small.onnx", "--domain", "0,1"]);
+    let complaint = refusal(folder.path(), &["small.onnx", "-o", "./small.onnx", "--domain", "0,1"])?;
+    assert!(complaint.contains("would overwrite the network"), "{complaint}");
+    let complaint = refusal(folder.path(), &["small.onnx", "-o", "small2.onnx"])?;
+    assert!(complaint.contains("give the inputs that matter: --domain LO,HI"), "{complaint}");
+    let complaint = refusal(folder.path(), &["small.onnx", "-o", "no/such/folder.onnx", "--domain", "0,1"])?;
+    assert!(complaint.contains("no/such"), "{complaint}");
+    Ok(())
+}
+
+/// What is not decided in time stays, and what was asked to stop writes nothing.
+#[test]
+fn limits_keep_units_and_ctrl_c_writes_nothing() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let network = model("100-100-l1-0.0001");
+    let json = report(folder.path(), &[&network, "-o", "small.onnx", "--domain", "0,1", "--time-limit", "0"])?;
+    assert_eq!(json["stopped"], "time limit");
+    let decided = 200 - json["undecided"].as_u64().ok_or("a number")?;
+    assert!(removed(&json) <= decided as f64 / 2.0, "{json}");
+
+    let mut command = command(folder.path(), &[&network, "-o", "none.onnx", "--domain", "0,1", "--engine", "milp"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    sleep(Duration::from_secs(2));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status()?;
+    let output = child.wait_with_output()?;
+    let complaint = String::from_utf8(output.stderr)?;
+    assert_eq!((output.status.code(), complaint.as_str()), (Some(130), "leo: stopped; nothing was written\n"));
+    assert!(!folder.path().join("none.onnx").exists());
+    Ok(())
+}
