@@ -130,6 +130,88 @@ fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
     Ok(())
 }
 
+/// What Leo makes smaller, ONNX Runtime must run, with the same answers: files of every layout, as they are and with units that are there twice.
+#[test]
+fn what_leo_compresses_runs_in_onnx_runtime() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let Some(manifest) = python("models.py", &[folder.path().to_owned()])? else { return Ok(()) };
+    let mut runs = Vec::new();
+    let (mut smaller, mut halved) = (0, 0);
+    for name in manifest.lines().filter_map(|line| line.split('\t').next()).filter(|name| !name.contains('.')) {
+        let before = path(&format!("{name}.onnx"));
+        let samples = path(&format!("{name}.x.npy"));
+        let Format::Onnx(document) = Model::load(&before)?.format().clone() else { return Err(name.into()) };
+        let units = |network: &Network| network.hidden().iter().sum::<usize>();
+        let mut files = vec![(before.clone(), units(document.network()))];
+        if let Some(doubled) = with_units_doubled(&document)? {
+            let written = path(&format!("{name}.doubled.onnx"));
+            std::fs::write(&written, doubled.to_bytes()?)?;
+            let layer = doubled.network().nodes().iter().find(|node| node.name() == "doubled").ok_or("its layer")?;
+            files.push((written, units(doubled.network()) - layer.shape().elements() / 2));
+        }
+        for (index, (file, many)) in files.iter().enumerate() {
+            for (kind, options) in [("full", &[][..]), ("leo", &["--method", "leo"]), ("double", &["--dtype", "f64"])] {
+                let written = path(&format!("{name}.{index}.{kind}.onnx"));
+                let [from, to, data] = [file, &written, &samples].map(|path| path.to_string_lossy().into_owned());
+                let arguments = ["compress", &from, "-o", &to, "--data", &data, "--margin", "0.25"];
+                leo(&[&arguments[..], options].concat())?;
+                let few = units(Model::load(&written)?.network());
+                smaller += usize::from(index == 0 && few < *many);
+                if index == 1 && kind != "leo" {
+                    assert!(few <= *many, "{name}: {few} units, not {many}");
+                    halved += 1;
+                }
+                let outputs = path(&format!("{name}.{index}.{kind}.npy"));
+                runs.push((name, [written, samples.clone(), outputs]));
+            }
+        }
+    }
+    assert!(smaller >= 15 && halved >= 24, "{smaller} became smaller, and {halved} of those with more units");
+    python("run.py", &runs.iter().flat_map(|(_, paths)| paths.clone()).collect::<Vec<_>>())?;
+    for (name, [written, _, outputs]) in &runs {
+        let first = path(&format!("{name}.y.npy"));
+        let tolerance = if name.starts_with("halves") { 1e-2 } else { 1e-5 };
+        if !name.starts_with("sklearn") {
+            assert_close(&Array::load(outputs)?, &Array::load(&first)?, tolerance, &written.to_string_lossy());
+        }
+    }
+    Ok(())
+}
+
+/// The networks that ship give the same answers in ONNX Runtime when they are smaller, and sooner. How much sooner is printed, not asserted.
+#[test]
+fn smaller_networks_are_faster_in_onnx_runtime() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist");
+    let samples = folder.path().join("x.npy");
+    let pixels = (0..32 * 784_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as f32 / 255.0);
+    Array::new(vec![32, 784], pixels.collect::<Vec<f32>>())?.save(&samples)?;
+    let (mut runs, mut pairs) = (Vec::new(), Vec::new());
+    for name in ["25-25-l1-0.001", "50-50-l1-0.001", "100-100-l1-0.0005"] {
+        let before = models.join(format!("{name}-seed-0.onnx"));
+        let after = folder.path().join(format!("{name}.onnx"));
+        let [from, to] = [&before, &after].map(|path| path.to_string_lossy().into_owned());
+        leo(&["compress", &from, "-o", &to, "--domain", "0,1"])?;
+        for file in [&before, &after] {
+            let outputs = folder.path().join(format!("{}.npy", runs.len()));
+            runs.push([file.clone(), samples.clone(), outputs]);
+        }
+        pairs.extend([before, after]);
+    }
+    if python("run.py", &runs.concat())?.is_none() {
+        return Ok(());
+    }
+    for pair in runs.chunks(2) {
+        let [before, after] = [&pair[0][2], &pair[1][2]].map(|path| Array::load(path));
+        assert_close(&after?, &before?, 1e-5, &pair[1][0].to_string_lossy());
+    }
+    let printed = python("speed.py", &pairs)?.unwrap_or_default();
+    assert_eq!(printed.lines().count(), 6, "{printed}");
+    println!("network, batch, microseconds a sample before, after, ratio\n{printed}");
+    Ok(())
+}
+
 /// The model with every unit of a hidden layer there twice, each counted half by the next layer; `None` where no layer is a
 /// dense map, a ReLU and another dense map.
 fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {

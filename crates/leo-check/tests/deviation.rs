@@ -1,0 +1,184 @@
+//! The bound on how far two networks are apart holds whatever is claimed, and is nothing where nothing differs.
+
+use fastrand::Rng;
+use leo_check::{Checker, Claim, Correspondence, Facts, Mismatch, Role, Side, Slopes, deviation};
+use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
+use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
+use proptest::prelude::*;
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+fn chain(layers: &[(&[&[f64]], &[f64])]) -> Result<Network, NetworkError> {
+    let mut builder = Network::builder(Shape::new([layers[0].0[0].len()])?);
+    let mut value = ValueId::INPUT;
+    for (index, (rows, bias)) in layers.iter().enumerate() {
+        let dense = Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))?;
+        value = builder.add("fc", dense, &[value])?;
+        if index + 1 < layers.len() {
+            value = builder.add("relu", Relu, &[value])?;
+        }
+    }
+    builder.finish(vec![value])
+}
+
+fn facts<'n>(network: &'n Network, domain: &Domain) -> Anything<Facts<'n>> {
+    let mut checker = Checker::new(network, domain)?;
+    while let Some(layer) = checker.next_layer() {
+        let units = checker.range(layer).lower.len();
+        let bounds: Vec<_> = (0..units).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect();
+        checker.prove_linear(&bounds, &Slopes::Default);
+    }
+    Ok(checker.finish())
+}
+
+/// x -> relu(x) - relu(-x) + relu(x + 3) + relu(x - 3) on [-1, 1] is 2 x + 3: each unit for another reason.
+#[test]
+fn every_unit_can_go_for_its_own_reason() -> Anything {
+    let four =
+        chain(&[(&[&[1.0], &[-1.0], &[1.0], &[1.0]], &[0.0, 0.0, 3.0, -3.0]), (&[&[1.0, -1.0, 1.0, 1.0]], &[0.0])])?;
+    let line = chain(&[(&[&[2.0]], &[3.0])])?;
+    let domain = Domain::uniform(1, -1.0, 1.0)?;
+    let facts = facts(&four, &domain)?;
+    let opposite = Claim::Multiple { of: 0, factor: -1.0 };
+    let claims = vec![vec![Claim::Itself, opposite, Claim::Linear(0.0), Claim::Constant(0.0)]];
+    let pairs = Correspondence { anchors: vec![], claims, roles: vec![] };
+    let found = deviation(&facts, &line, &pairs)?;
+    assert!(found[0][0] <= 1e-14, "{found:?}");
+
+    // The same without the reason for the pair: relu(x) - relu(-x) is then anything from -1 to 1, and x is not.
+    let claims = vec![vec![Claim::Itself, Claim::Itself, Claim::Linear(0.0), Claim::Constant(0.0)]];
+    let found = deviation(&facts, &line, &Correspondence { claims, ..pairs.clone() })?;
+    assert!(found[0][0] >= 1.0, "{found:?}");
+
+    // What is wrong costs as much as it is wrong by.
+    let claims = vec![vec![Claim::Itself, opposite, Claim::Constant(3.0), Claim::Constant(0.0)]];
+    let found = deviation(&facts, &line, &Correspondence { claims, ..pairs.clone() })?;
+    assert!(found[0][0] >= 1.0, "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn a_network_is_no_distance_from_itself() -> Anything {
+    let mut builder = Network::builder(Shape::new([2])?);
+    let thirds = Elementwise::new(Arithmetic::Divide, Broadcast::new(Shape::new([1])?, vec![3.0])?)?;
+    let x = builder.add("thirds", thirds, &[ValueId::INPUT])?;
+    let first = Dense::new(Matrix::new(2, 2, vec![0.1, 0.7, -0.3, 0.2])?, Some(vec![0.05, 0.01]))?;
+    let g = builder.add("fc1", first, &[x])?;
+    let h = builder.add("relu1", Relu, &[g])?;
+    let sum = builder.add("sum", Sum, &[x, h])?;
+    let network = builder.finish(vec![sum])?;
+    let domain = Domain::uniform(2, -1.0, 1.0)?;
+    let facts = facts(&network, &domain)?;
+    let roles = (0..2).map(|unit| Role::Copy { layer: 2, unit, factor: 1.0 }).collect();
+    let same = |value: ValueId| (value, value);
+    let pairs =
+        Correspondence { anchors: vec![same(x), same(sum)], claims: vec![vec![Claim::Itself; 2]], roles: vec![roles] };
+    assert_eq!(deviation(&facts, &network, &pairs)?, [[0.0, 0.0]], "exactly, division or not");
+    Ok(())
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() -> Anything {
+    let one = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let two = chain(&[(&[&[1.0, 1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let domain = Domain::uniform(1, -1.0, 1.0)?;
+    let facts = facts(&one, &domain)?;
+    let copy = Role::Copy { layer: 1, unit: 0, factor: 1.0 };
+    let pairs = |claim, role| Correspondence { anchors: vec![], claims: vec![vec![claim]], roles: vec![vec![role]] };
+    assert_eq!(deviation(&facts, &two, &pairs(Claim::Itself, copy)), Err(Mismatch::Interface));
+    assert_eq!(
+        deviation(&facts, &one, &pairs(Claim::Constant(0.0), copy)),
+        Err(Mismatch::NotInBasis { layer: 0, unit: 0 }),
+        "a copy of what is not in the basis"
+    );
+    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let copy = Role::Copy { layer: 1, unit: 0, factor };
+        assert!(deviation(&facts, &one, &pairs(Claim::Itself, copy)).is_err(), "{factor}");
+    }
+    let itself = Claim::Multiple { of: 0, factor: 1.0 };
+    assert!(deviation(&facts, &one, &pairs(itself, Role::Linear)).is_err(), "a multiple of itself");
+    let none = Correspondence::default();
+    assert_eq!(deviation(&facts, &one, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
+    let beyond = Correspondence { anchors: vec![(two.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
+    assert!(deviation(&facts, &one, &beyond).is_ok(), "the same number of values");
+    Ok(())
+}
+
+fn number(random: &mut Rng) -> f64 {
+    f64::from(random.i8(-16..17)) / 8.0
+}
+
+fn random_network(random: &mut Rng, widths: &[usize]) -> Result<Network, NetworkError> {
+    let mut builder = Network::builder(Shape::new([widths[0]])?);
+    let mut value = ValueId::INPUT;
+    for (index, pair) in widths.windows(2).enumerate() {
+        let weights = (0..pair[0] * pair[1]).map(|_| number(random)).collect();
+        let bias = (0..pair[1]).map(|_| number(random)).collect();
+        value = builder.add("fc", Dense::new(Matrix::new(pair[1], pair[0], weights)?, Some(bias))?, &[value])?;
+        if index + 2 < widths.len() {
+            value = builder.add("relu", Relu, &[value])?;
+        }
+    }
+    builder.finish(vec![value])
+}
+
+/// Claims and roles without any sense, but for what is refused.
+fn random_pairs(random: &mut Rng, first: &Network, second: &Network) -> Correspondence {
+    let mut claims = Vec::new();
+    for &units in &first.hidden() {
+        let mut layer = vec![Claim::Itself];
+        for _ in 1..units {
+            layer.push(match random.u8(0..4) {
+                0 => Claim::Itself,
+                1 => Claim::Constant(number(random)),
+                2 => Claim::Linear(number(random)),
+                _ => Claim::Multiple { of: 0, factor: number(random) + 0.001 },
+            });
+        }
+        claims.push(layer);
+    }
+    let layers: Vec<usize> = first.relu_layers().collect();
+    let role = |random: &mut Rng| match random.bool() {
+        true => Role::Linear,
+        false => {
+            Role::Copy { layer: layers[random.usize(0..layers.len())], unit: 0, factor: number(random).abs() + 0.5 }
+        }
+    };
+    let roles = second.hidden().iter().map(|&units| (0..units).map(|_| role(random)).collect()).collect();
+    let values = |network: &Network| network.values().collect::<Vec<_>>();
+    let mut anchors = Vec::new();
+    for (&a, &b) in values(first).iter().zip(&values(second)).skip(1) {
+        if random.u8(0..3) == 0 && first.shape(a).elements() == second.shape(b).elements() {
+            anchors.push((a, b));
+        }
+    }
+    Correspondence { anchors, claims, roles }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_claim_makes_the_bound_too_small(seed in any::<u64>()) {
+        let mut random = Rng::with_seed(seed);
+        let widths: Vec<usize> = (0..random.usize(3..6)).map(|_| random.usize(1..4)).collect();
+        let first = random_network(&mut random, &widths).expect("shapes fit");
+        let second = match random.bool() {
+            true => first.clone(),
+            false => random_network(&mut random, &widths).expect("shapes fit"),
+        };
+        let reach = number(&mut random).abs();
+        let domain = Domain::uniform(widths[0], -reach, reach + 0.5).expect("not reversed");
+        let facts = facts(&first, &domain).expect("the domain fits");
+        let pairs = random_pairs(&mut random, &first, &second);
+        let Ok(bounds) = deviation(&facts, &second, &pairs) else { return Ok(()) };
+        let points: Vec<f64> = (0..200 * widths[0])
+            .map(|_| match random.u8(0..3) { 0 => -reach, 1 => reach + 0.5, _ => -reach + random.f64() * (2.0 * reach + 0.5) })
+            .collect();
+        let [a, b] = [&first, &second].map(|network| Evaluator::<f64>::new(network).run(&points));
+        for (index, (a, b)) in a[0].iter().zip(&b[0]).enumerate() {
+            let bound = bounds[0][index % bounds[0].len()];
+            prop_assert!((a - b).abs() <= bound + 1e-9 * (1.0 + a.abs() + b.abs()), "{a} and {b}, {bound}");
+        }
+    }
+}
