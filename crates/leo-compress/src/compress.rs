@@ -256,6 +256,9 @@ impl Round<'_> {
             }
             (false, Method::Full) => {
                 let outline = Outline::new(region, &budget);
+                // What is approximated shall be worth it.
+                let exact = (budget.total > 0.0).then(|| Outline::new(region, &Budget { total: 0.0, ..budget }));
+                let outline = exact.filter(|exact| exact.units() <= outline.units()).unwrap_or(outline);
                 Box::new(move |float| outline.plan(float))
             }
         }

@@ -168,10 +168,11 @@ impl<'a> Draft<'a> {
             let map = reading(map, parent).with_rows(&kept(layer));
             places[layer] = Some(layers.len());
             let units = kept(layer).into_iter().map(Origin::Unit).collect();
-            layers.push(Planned { layer, parent: parent.and_then(|parent| places[parent]), map, units });
+            let parent = parent.and_then(|parent| places[parent]);
+            layers.push(Planned { layer, parent, map: map.into(), units });
         }
         let port = |(map, parent): (&Affine, &Option<usize>)| {
-            (parent.and_then(|parent| places[parent]), reading(map, *parent))
+            (parent.and_then(|parent| places[parent]), reading(map, *parent).into())
         };
         let ports = self.ports.iter().zip(&self.port_parents).map(port).collect();
         Plan { layers, ports, fates: self.fates }

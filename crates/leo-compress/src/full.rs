@@ -8,13 +8,14 @@
 //! linear units are no more than the carriers would be, they stay, as they are.
 
 use leo_check::Claim;
+use leo_network::add_product;
 use leo_network::onnx::Float;
 
 use crate::affine::Affine;
 use crate::linear::{Allowance, Decomposition, decompose};
 use crate::normal::{Choices, NormalForm, Rows};
-use crate::plan::{Fate, Origin, Plan, Planned, Rule};
-use crate::region::Region;
+use crate::plan::{Fate, Map, Origin, Plan, Planned, Rule};
+use crate::region::{Layer, Region};
 
 /// What errors cost, and how much may be spent.
 #[derive(Clone, Debug)]
@@ -81,6 +82,16 @@ impl<'a> Outline<'a> {
         };
         let carriers = (0..region.layers.len()).map(carriers).collect();
         Self { region, form, carriers }
+    }
+
+    /// How many units it takes.
+    pub(crate) fn units(&self) -> usize {
+        let layers = self.region.layers.iter().zip(&self.carriers).enumerate();
+        let units = |(index, (layer, carriers)): (usize, (&Layer, &Option<Carriers>))| {
+            let carriers = carriers.as_ref().map_or(0, |carriers| carriers.functions.len());
+            (self.form.kept(index) + carriers) * layer.positions
+        };
+        layers.map(units).sum()
     }
 
     /// With numbers of this type.
@@ -321,23 +332,18 @@ impl Realisation<'_> {
         let parent = self.parent(self.region.layers[index].parent);
         let kept: Vec<usize> =
             (0..self.form.fates[index].len()).filter(|&unit| self.form.fates[index][unit].is_kept()).collect();
-        let functions = self.carriers[index].as_ref().map_or_else(Vec::new, |carriers| carriers.functions.clone());
-        let mut map = Affine::zero(kept.len() + functions.len(), self.width(parent));
-        for (row, &unit) in kept.iter().enumerate() {
-            let target = Target::Unit { layer: index, unit };
-            let weights = self.weights(parent, target);
-            map.bias[row] = self.bias(parent, target, &weights);
-            map.row_mut(row).copy_from_slice(&weights);
-        }
+        let functions = self.carriers[index].as_ref().map_or(&[][..], |carriers| &carriers.functions);
+        let units = kept.iter().map(|&unit| Target::Unit { layer: index, unit });
+        let targets: Vec<Target> = units.chain(functions.iter().copied()).collect();
+        let mut map = self.map(parent, self.region.layers[index].parent, &targets);
         let mut carriers = Vec::new();
-        for (row, &function) in (kept.len()..).zip(&functions) {
-            let weights = self.weights(parent, function);
-            let mut made = self.made(parent, &weights);
-            let shift = self.shift(&made);
-            map.bias[row] = shift;
-            map.row_mut(row).copy_from_slice(&weights);
-            made.constant += shift;
-            carriers.push(made);
+        for (row, &target) in targets.iter().enumerate() {
+            let mut made = self.made(parent, &map, row);
+            map.last.bias[row] = if row < kept.len() { self.bias(target, &made) } else { self.shift(&made) };
+            if row >= kept.len() {
+                made.constant += map.last.bias[row];
+                carriers.push(made);
+            }
         }
         let origins = kept.iter().map(|&unit| Origin::Unit(unit));
         let units = origins.chain(functions.iter().map(|_| Origin::Carrier)).collect();
@@ -347,17 +353,32 @@ impl Realisation<'_> {
         self.made.push(carriers);
     }
 
-    fn port(&self, port: usize) -> (Option<usize>, Affine) {
+    fn port(&self, port: usize) -> (Option<usize>, Map) {
         let parent = self.parent(self.region.ports[port].parent);
         let rows = self.region.ports[port].map.rows;
-        let mut map = Affine::zero(rows, self.width(parent));
-        for row in 0..rows {
-            let target = Target::Port { port, row };
-            let weights = self.weights(parent, target);
-            map.bias[row] = self.bias(parent, target, &weights);
-            map.row_mut(row).copy_from_slice(&weights);
+        let targets: Vec<Target> = (0..rows).map(|row| Target::Port { port, row }).collect();
+        let mut map = self.map(parent, self.region.ports[port].parent, &targets);
+        for (row, &target) in targets.iter().enumerate() {
+            map.last.bias[row] = self.bias(target, &self.made(parent, &map, row));
         }
         (parent.and_then(|parent| self.places[parent]), map)
+    }
+
+    /// The weights of functions on a layer's units, or on the entry, rounded; no biases yet. Where layers have vanished between, it may take fewer numbers to
+    /// go in two steps, as they did.
+    fn map(&self, parent: Option<usize>, original: Option<usize>, targets: &[Target]) -> Map {
+        let width = self.width(parent);
+        let weight: Vec<f64> = targets.iter().flat_map(|&target| self.weights(parent, target)).collect();
+        let whole = Affine { weight, ..Affine::zero(targets.len(), width) };
+        let two_steps = (parent != original).then(|| in_two_steps(&whole)).flatten();
+        let round = |mut affine: Affine| {
+            affine.weight.iter_mut().for_each(|weight| *weight = self.float.round(*weight));
+            affine
+        };
+        match two_steps {
+            Some((first, last)) => Map { first: Some(round(first)), last: round(last) },
+            None => Map { first: None, last: round(whole) },
+        }
     }
 
     /// How many numbers something reads that reads this layer, or the entry.
@@ -368,24 +389,31 @@ impl Realisation<'_> {
         }
     }
 
-    /// The weights of a function on a layer's units, or on the entry, rounded.
+    /// The weights of a function on a layer's units, or on the entry.
     fn weights(&self, parent: Option<usize>, target: Target) -> Vec<f64> {
         let (rows, row) = rows_of(self.form, target);
-        let round = |number| self.float.round(number);
         let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
-            return (0..self.width(None)).map(|column| round(rows.at(row, column))).collect();
+            return (0..self.width(None)).map(|column| rows.at(row, column)).collect();
         };
         let column = |&unit: &usize| self.form.column_of[parent][unit].map_or(0.0, |column| rows.at(row, column));
         let factors = self.carriers[parent].as_ref().and_then(|carriers| carriers.of(target));
         let carried = (0..self.made[place].len()).map(|index| factors.map_or(0.0, |factors| factors[index]));
-        self.kept[place].iter().map(column).chain(carried).map(round).collect()
+        self.kept[place].iter().map(column).chain(carried).collect()
     }
 
-    /// What weights on a layer's units, or on the entry, make of the columns.
-    fn made(&self, parent: Option<usize>, weights: &[f64]) -> Made {
+    /// What a row of weights on a layer's units, or on the entry, makes of the columns.
+    fn made(&self, parent: Option<usize>, map: &Map, row: usize) -> Made {
+        let weights = match &map.first {
+            Some(first) => {
+                let mut weights = vec![0.0; first.columns];
+                add_product(&mut weights, map.last.row(row), &first.weight, 1, first.rows, first.columns);
+                weights
+            }
+            None => map.last.row(row).to_vec(),
+        };
         let mut made = Made { coefficients: vec![0.0; self.form.columns.len()], constant: 0.0 };
         let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
-            made.coefficients[..weights.len()].copy_from_slice(weights);
+            made.coefficients[..weights.len()].copy_from_slice(&weights);
             return made;
         };
         let (direct, carried) = weights.split_at(self.kept[place].len());
@@ -403,9 +431,8 @@ impl Realisation<'_> {
     }
 
     /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make of it.
-    fn bias(&self, parent: Option<usize>, target: Target, weights: &[f64]) -> f64 {
+    fn bias(&self, target: Target, made: &Made) -> f64 {
         let (rows, row) = rows_of(self.form, target);
-        let made = self.made(parent, weights);
         let mut bias = rows.map.bias[row] - made.constant;
         for (index, column) in self.form.columns.iter().enumerate() {
             let missing = rows.at(row, index) - made.coefficients[index];
@@ -429,6 +456,22 @@ impl Realisation<'_> {
         let mut shifts = room.map(|room| self.float.round(room - least)).take(32);
         shifts.find(|shift| *shift >= -least).unwrap_or(f64::INFINITY)
     }
+}
+
+/// A matrix as the product of two, if these have fewer numbers. Something is always left of the first.
+fn in_two_steps(whole: &Affine) -> Option<(Affine, Affine)> {
+    let rows: Vec<Vec<f64>> = (0..whole.rows).map(|row| whole.row(row).to_vec()).collect();
+    let sizes: Vec<f64> = rows.iter().map(|row| row.iter().map(|number| number.abs()).sum()).collect();
+    let allowance = Allowance { costs: &vec![&[][..]; whole.rows], budget: 0.0, sizes: &sizes };
+    let Decomposition { pivots, factors, .. } = decompose(&rows, whole.columns, allowance);
+    let rank = pivots.len().max(1);
+    if rank * (whole.rows + whole.columns) >= whole.rows * whole.columns {
+        return None;
+    }
+    if pivots.is_empty() {
+        return Some((Affine::zero(1, whole.columns), Affine::zero(whole.rows, 1)));
+    }
+    Some((whole.with_rows(&pivots), Affine { weight: factors.concat(), ..Affine::zero(whole.rows, rank) }))
 }
 
 /// How much of its size a carrier stays above 0.

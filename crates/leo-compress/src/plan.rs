@@ -3,7 +3,7 @@
 use leo_check::{Claim, Role};
 use leo_network::onnx::Float;
 use leo_network::op::{Op, Relu, Reshape};
-use leo_network::{Network, NetworkError, ValueId};
+use leo_network::{Builder, Network, NetworkError, ValueId};
 
 use crate::affine::Affine;
 use crate::region::Region;
@@ -79,7 +79,7 @@ pub(crate) struct Plan {
     /// Each after the one it reads.
     pub(crate) layers: Vec<Planned>,
     /// For each port of the region, the layer that it reads, or the entry, and how.
-    pub(crate) ports: Vec<(Option<usize>, Affine)>,
+    pub(crate) ports: Vec<(Option<usize>, Map)>,
     /// For each layer of the region, what becomes of its channels.
     pub(crate) fates: Vec<Vec<Fate>>,
 }
@@ -90,8 +90,32 @@ pub(crate) struct Planned {
     /// Which of the region's layers it comes from.
     pub(crate) layer: usize,
     pub(crate) parent: Option<usize>,
-    pub(crate) map: Affine,
+    pub(crate) map: Map,
     pub(crate) units: Vec<Origin>,
+}
+
+/// An affine map, in one step or, if that takes fewer numbers, in two.
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    pub(crate) first: Option<Affine>,
+    pub(crate) last: Affine,
+}
+
+impl From<Affine> for Map {
+    fn from(last: Affine) -> Self {
+        Self { first: None, last }
+    }
+}
+
+impl Map {
+    fn add_to(&self, builder: &mut Builder, name: &str, value: ValueId, float: Float) -> Result<ValueId, NetworkError> {
+        let round = |number| float.round(number);
+        let value = match &self.first {
+            Some(first) => builder.add(format!("{name}_narrow"), first.to_dense(round)?, &[value])?,
+            None => value,
+        };
+        builder.add(name, self.last.to_dense(round)?, &[value])
+    }
 }
 
 /// What a channel of a new layer is.
@@ -135,19 +159,17 @@ impl Plan {
     ) -> Result<Network, NetworkError> {
         let mut builder = Network::builder(network.shape(region.entry).clone());
         let mut values: Vec<ValueId> = Vec::new();
-        let round = |number| float.round(number);
         let before = |values: &[ValueId], parent: Option<usize>| parent.map_or(ValueId::INPUT, |parent| values[parent]);
         for planned in &self.layers {
             let layer = &region.layers[planned.layer];
             let matrix = matrix_before(network, network.pre_activation(layer.node));
-            let dense = planned.map.to_dense(round)?;
-            let made = builder.add(matrix, dense, &[before(&values, planned.parent)])?;
+            let made = planned.map.add_to(&mut builder, &matrix, before(&values, planned.parent), float)?;
             values.push(builder.add(name(layer.node), Relu, &[made])?);
         }
         let mut outputs = Vec::new();
         for (port, (parent, map)) in region.ports.iter().zip(&self.ports) {
             let matrix = matrix_before(network, port.value);
-            let mut made = builder.add(matrix, map.to_dense(round)?, &[before(&values, *parent)])?;
+            let mut made = map.add_to(&mut builder, &matrix, before(&values, *parent), float)?;
             let shape = network.shape(port.value);
             if builder.shape(made) != shape {
                 made = builder.add("", Reshape::new(shape.clone()), &[made])?;

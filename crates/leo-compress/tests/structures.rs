@@ -172,6 +172,26 @@ fn a_layer_that_is_always_on_goes() -> Anything {
     Ok(())
 }
 
+/// A narrow layer that is always on goes, but what it computes does not become more work for that: the two matrices around it stay two.
+#[test]
+fn a_narrow_layer_leaves_no_wide_matrix() -> Anything {
+    let mut random = Rng::with_seed(8);
+    let mut layers = random_layers(&mut random, &[12, 2, 9, 1]);
+    layers[0].1.fill(100.0);
+    let (rows, biases) = &mut layers[1];
+    biases.iter_mut().zip(rows).for_each(|(bias, row)| *bias = -100.0 * row.iter().sum::<f64>());
+    let network = chain(&layers)?;
+    let options = Options { tolerance: Some(Tolerance::Zero), ..Options::default() };
+    let after = compressed(&network, &unit_box(12)?, &options)?;
+    assert_eq!(after.document.network().hidden(), [9]);
+    assert_eq!(after.document.network().multiply_adds(), network.multiply_adds());
+    // A constant is a small one, too.
+    layers[2].0[0].fill(0.0);
+    let after = compressed(&chain(&layers)?, &unit_box(12)?, &options)?;
+    assert_eq!((after.document.network().hidden(), after.document.network().multiply_adds()), (vec![], 12));
+    Ok(())
+}
+
 /// Four units always on, of which two are combinations of the others: LEO keeps two. Only one function of them is read: the normal form keeps one.
 #[test]
 fn leo_merges_what_depends_and_the_normal_form_carries_what_is_read() -> Anything {
