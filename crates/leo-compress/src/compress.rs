@@ -5,16 +5,14 @@ use std::time::{Duration, Instant};
 
 use leo_check::Mismatch;
 use leo_network::onnx::{Document, Float, OnnxError};
-use leo_network::{Domain, DomainError, NetworkError, ValueId};
-use leo_stability::{Status, Stopped, analyze};
-use sha2::{Digest, Sha256};
+use leo_network::{Domain, DomainError, NetworkError};
+use leo_stability::Stopped;
 
-use crate::full::{Budget, Outline};
-use crate::plan::{Fate, Plan, Rule};
-use crate::region::{self, Pinned, Region};
-use crate::rewrite::{Plans, Rewritten, rewrite};
-use crate::tolerance::{Tolerance, costs};
-use crate::{exact, leo};
+use crate::plan::{Fate, Rule};
+use crate::region::Pinned;
+use crate::rewrite::{Plans, Rewritten};
+use crate::round::{self, Round};
+use crate::tolerance::Tolerance;
 
 /// How to go about removing units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,10 +119,6 @@ impl From<Mismatch> for CompressError {
 
 /// The most rounds. One does nearly all, the second finds that nothing is left to do.
 const ROUNDS: usize = 8;
-/// What parts of the tolerance are tried for approximations, if their proof shows that the part before was too much.
-const PARTS: [f64; 5] = [2.0, 1.0, 0.25, 1.0 / 64.0, 0.0];
-/// Where files say how far they were approximated.
-const SPENT: &str = "leo.approximated";
 
 /// Makes a file's network smaller on a domain, until nothing more can be removed.
 ///
@@ -146,11 +140,7 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         times: Times::default(),
     };
     let mut tolerance = options.tolerance();
-    let spent = document.metadata(SPENT).and_then(|spent| spent.split_once(" on "));
-    if let Some((spent, on)) = spent
-        && on == fingerprint(domain)
-        && spent.parse().is_ok_and(|spent| tolerance.is_within(spent))
-    {
+    if round::is_spent(document, tolerance, domain) {
         tolerance = Tolerance::Zero;
     }
     for round in 0..ROUNDS {
@@ -159,7 +149,8 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
             break;
         }
         let stability = leo_stability::Options { time_limit, narrow: true, ..options.stability };
-        let round = Round { domain, options: &Options { stability, ..*options }, tolerance, is_first: round == 0 };
+        let options = Options { stability, ..*options };
+        let round = Round { domain, options: &options, tolerance, is_first: round == 0 };
         match round.go(&mut compressed)? {
             Some(rewritten) => compressed.document = rewritten,
             None => break,
@@ -170,126 +161,9 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
     Ok(compressed)
 }
 
-/// Which inputs a domain has, in a few letters.
-fn fingerprint(domain: &Domain) -> String {
-    let mut hash = Sha256::new();
-    domain.lo().iter().chain(domain.hi()).for_each(|bound| hash.update(bound.to_le_bytes()));
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Once from the search for stable units to a rewritten file.
-struct Round<'a> {
-    domain: &'a Domain,
-    options: &'a Options<'a>,
-    tolerance: Tolerance,
-    is_first: bool,
-}
-
-impl Round<'_> {
-    /// The rewritten file, if anything is gained.
-    fn go(&self, compressed: &mut Compressed) -> Result<Option<Document>, CompressError> {
-        let start = Instant::now();
-        let document = compressed.document.clone();
-        let analysis = analyze(document.network(), self.domain, &self.options.stability)?;
-        if analysis.stopped == Some(Stopped::Interrupted) {
-            return Err(CompressError::Interrupted);
-        }
-        compressed.times.stability += start.elapsed();
-        let regions = region::find(&analysis.facts, |value| document.name_of(value).is_some(), !self.options.bit_exact);
-        if self.is_first {
-            let units = analysis.layers.iter().flat_map(|layer| &layer.units);
-            compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
-            compressed.stopped = analysis.stopped;
-            compressed.pinned.clone_from(&regions.pinned);
-        }
-        let float = self.options.float.unwrap_or(document.float());
-        let tolerances = self.tolerance.of_outputs(&analysis.facts, document.float());
-        let costs = if self.tolerance == Tolerance::Zero { Vec::new() } else { costs(&analysis.facts, &tolerances) };
-        let skipped = if self.tolerance == Tolerance::Zero { PARTS.len() - 1 } else { 0 };
-        for part in &PARTS[skipped..] {
-            let start = Instant::now();
-            let budget = |region| budget(region, &costs, *part, regions.regions.len());
-            let outlines: Vec<Draw> =
-                regions.regions.iter().map(|region| self.outline(region, budget(region))).collect();
-            let plans = |float: Float| -> Plans<'_> {
-                let plans = regions.regions.iter().zip(&outlines).map(|(region, outline)| (region, outline(float)));
-                plans.filter(|(region, plan)| plan.gains(region)).collect()
-            };
-            let planned = plans(float);
-            compressed.times.planning += start.elapsed();
-            if planned.is_empty() {
-                return Ok(None);
-            }
-            let start = Instant::now();
-            let rewritten = rewrite(&document, &analysis.facts, &regions, &planned, float)?;
-            let approximation = if *part > 0.0 {
-                rewrite(&document, &analysis.facts, &regions, &plans(Float::F64), Float::F64)?.deviation
-            } else {
-                Vec::new()
-            };
-            compressed.times.rewriting += start.elapsed();
-            let is_finite = rewritten.deviation.iter().flatten().all(|delta| delta.is_finite());
-            let is_exact = rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
-            let is_within = |(delta, tolerance): (&Vec<f64>, &f64)| delta.iter().all(|delta| delta <= tolerance);
-            let is_tolerable = approximation.iter().zip(&tolerances).all(is_within);
-            if is_finite && is_tolerable && (is_exact || !self.options.bit_exact) {
-                compressed.account(&planned, &rewritten);
-                compressed.approximation += largest(&approximation);
-                let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
-                let document = rewritten.document;
-                let is_spent = self.tolerance != Tolerance::Zero;
-                return Ok(Some(if is_spent { document.with_metadata(SPENT, &spent) } else { document }));
-            }
-        }
-        Ok(None)
-    }
-
-    /// What a region is to become, up to the type of its numbers.
-    fn outline<'r>(&self, region: &'r Region, budget: Budget) -> Draw<'r> {
-        match (self.options.bit_exact, self.options.method) {
-            (true, method) => Box::new(move |float| exact::plan(region, float, method == Method::Leo)),
-            (false, Method::Leo) => {
-                let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
-                let each = budget.total / units.max(1) as f64;
-                let plan = leo::plan(region, |layer, unit| budget.affordable(layer, unit, each));
-                Box::new(move |_| plan.clone())
-            }
-            (false, Method::Full) => {
-                let outline = Outline::new(region, &budget);
-                // What is approximated shall be worth it.
-                let exact = (budget.total > 0.0).then(|| Outline::new(region, &Budget { total: 0.0, ..budget }));
-                let outline = exact.filter(|exact| exact.units() <= outline.units()).unwrap_or(outline);
-                Box::new(move |float| outline.plan(float))
-            }
-        }
-    }
-}
-
-/// Makes a plan with numbers of some type.
-type Draw<'r> = Box<dyn Fn(Float) -> Plan + 'r>;
-
-/// What errors in a region cost, and its share of a part of the tolerance.
-fn budget(region: &Region, costs: &[Vec<f64>], part: f64, regions: usize) -> Budget {
-    // A channel is off at all its positions at once.
-    let of_value = |value: ValueId, channels: usize, positions: usize| {
-        let rows: Vec<&[f64]> =
-            costs.get(value.index()).map_or_else(Vec::new, |costs| costs.chunks_exact(channels * positions).collect());
-        let cost = |channel: usize| -> Vec<f64> {
-            rows.iter().map(|row| row.iter().skip(channel).step_by(channels).sum()).collect()
-        };
-        (0..channels).map(cost).collect::<Vec<_>>()
-    };
-    let layers = region.layers.iter();
-    Budget {
-        units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows, layer.positions)).collect(),
-        ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows, port.positions)).collect(),
-        total: if costs.is_empty() { 0.0 } else { part / regions.max(1) as f64 },
-    }
-}
-
 impl Compressed {
     /// Counts what was removed, and adds up how far outputs can have moved.
-    fn account(&mut self, plans: &Plans<'_>, rewritten: &Rewritten) {
+    pub(crate) fn account(&mut self, plans: &Plans<'_>, rewritten: &Rewritten) {
         let mut replaced = 0;
         for (region, plan) in plans {
             replaced += plan.carriers(region);
@@ -321,6 +195,7 @@ impl Compressed {
     }
 }
 
-fn largest(deltas: &[Vec<f64>]) -> f64 {
+/// The largest of bounds on outputs.
+pub(crate) fn largest(deltas: &[Vec<f64>]) -> f64 {
     deltas.iter().flatten().copied().fold(0.0, f64::max)
 }

@@ -16,6 +16,7 @@ mod observe;
 mod plan;
 mod region;
 mod rewrite;
+mod round;
 mod tolerance;
 
 pub use compress::{CompressError, Compressed, Method, Options, compress};

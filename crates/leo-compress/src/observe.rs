@@ -5,7 +5,7 @@
 
 use fastrand::Rng;
 use leo_check::Checker;
-use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values};
+use leo_network::{Array, Domain, DomainError, Evaluator, Network};
 use leo_stability::gradients;
 
 /// How many points are looked at to begin with, besides samples, and how many of them are led on from.
@@ -151,28 +151,34 @@ impl<'a> Search<'a> {
     /// From each of the best points as far as the gradient of the difference leads, or, every other time, half the way.
     fn climb(&mut self, step: usize) {
         let mut next = Vec::new();
-        for found in &self.best {
-            let [first, second] = [0, 1].map(|index| self.gradient(index, found));
-            let mut point = found.point.clone();
-            for (index, x) in point.iter_mut().enumerate() {
-                let slope = found.sign * (first[index] - second[index]);
-                let (lo, hi) = (self.domain.lo()[index], self.domain.hi()[index]);
-                let end = if slope > 0.0 { hi } else { lo };
-                if slope != 0.0 {
-                    *x = if step.is_multiple_of(2) { end } else { (*x / 2.0 + end / 2.0).clamp(lo, hi) };
+        for output in 0..self.noise.len() {
+            let found: Vec<&Found> = self.best.iter().filter(|found| found.output == output).collect();
+            let [first, second] = [0, 1].map(|index| self.gradients(index, output, &found));
+            let width = self.domain.len();
+            for (found, slopes) in found.iter().zip(first.chunks(width).zip(second.chunks(width))) {
+                let mut point = found.point.clone();
+                for (index, x) in point.iter_mut().enumerate() {
+                    let slope = found.sign * (slopes.0[index] - slopes.1[index]);
+                    let (lo, hi) = (self.domain.lo()[index], self.domain.hi()[index]);
+                    let end = if slope > 0.0 { hi } else { lo };
+                    if slope != 0.0 {
+                        *x = if step.is_multiple_of(2) { end } else { (*x / 2.0 + end / 2.0).clamp(lo, hi) };
+                    }
                 }
+                next.push(point);
             }
-            next.push(point);
         }
         if !next.is_empty() {
             self.look_at(&next);
         }
     }
 
-    fn gradient(&self, index: usize, found: &Found) -> Vec<f64> {
+    /// The gradients of one of the networks, at points, of the elements of an output that differ most there.
+    fn gradients(&self, index: usize, output: usize, found: &[&Found]) -> Vec<f64> {
         let (network, evaluator) = (self.networks[index], &self.evaluators[index]);
+        let points: Vec<f64> = found.iter().flat_map(|found| found.point.iter().copied()).collect();
+        let elements: Vec<usize> = found.iter().map(|found| found.element).collect();
         let mut workspace = evaluator.workspace();
-        let values: Values<'_, f64> = evaluator.forward(&mut workspace, &found.point);
-        gradients(network, network.outputs()[found.output], values, &[found.element])
+        gradients(network, network.outputs()[output], evaluator.forward(&mut workspace, &points), &elements)
     }
 }
