@@ -7,7 +7,7 @@
 //! - a unit of the first network is said to be a constant, or its pre-activation and a constant, or a multiple of another unit. How far `relu(g)`
 //!   can be from that follows from the range of `g`: nothing if a unit that is said to be 0 is proved to be off, or one that is said to be its
 //!   pre-activation is proved to be on;
-//! - a unit of the second network is said to be a multiple of a unit in the basis. A ReLU brings no two numbers further apart, so the outputs differ by
+//! - a unit of the second network is said to be a multiple of a unit of the first. A ReLU brings no two numbers further apart, so the outputs differ by
 //!   no more than the pre-activations, and how far these can be apart follows from their expressions. Or it is said to be its pre-activation, whose
 //!   least value follows from its expression.
 //!
@@ -19,7 +19,7 @@ use leo_network::op::Op;
 use leo_network::{Network, Node, ValueId};
 
 use crate::checker::Facts;
-use crate::forms::{Basis, Copied, Forms, Output};
+use crate::forms::{Basis, Forms, Multiple, Sum};
 use crate::range::Range;
 
 /// What a unit of the first network is expressed by.
@@ -44,7 +44,7 @@ pub enum Claim {
 /// What a unit of the second network is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Role {
-    /// A multiple of a unit of the first network that is in the basis.
+    /// A multiple of a unit of the first network, whatever that is expressed by.
     Copy {
         /// Its layer's node in the first network.
         layer: usize,
@@ -93,9 +93,9 @@ pub enum Mismatch {
         /// How many something is said of.
         said: usize,
     },
-    /// A unit is expressed by one that is not in the basis, or that there is not.
-    #[error("unit {unit} of layer {layer} is expressed by a unit that is not in the basis")]
-    NotInBasis {
+    /// A unit is expressed by one that is not in the basis, or that there is not, or by a factor that makes no sense.
+    #[error("unit {unit} of layer {layer} is expressed by what it cannot be expressed by")]
+    Expression {
         /// Which layer, counted from 0.
         layer: usize,
         /// Which unit.
@@ -164,7 +164,7 @@ impl Expressed {
         let input = ValueId::INPUT.index();
         let mut basis = Basis::from([(input, facts.range(ValueId::INPUT).clone())]);
         let mut forms = vec![Forms::identity(input, vec![0.0; network.input().elements()])];
-        let mut anchors = BTreeMap::new();
+        let mut anchors = BTreeMap::from([(ValueId::INPUT, forms[0].clone())]);
         let mut layers = pairs.claims.iter().enumerate();
         for (index, node) in network.nodes().iter().enumerate() {
             let value = network.result_of(index);
@@ -172,12 +172,16 @@ impl Expressed {
                 let (layer, claims) = layers.next().expect("as many as there are layers");
                 let range = facts.range(node.operands()[0]);
                 basis.insert(value.index(), range.positive());
-                let given = &forms[node.operands()[0].index()];
-                let claimed = |unit| {
-                    claimed(claims, unit, value, given, range, &basis).ok_or(Mismatch::NotInBasis { layer, unit })
+                let units = Units {
+                    claims,
+                    given: &forms[node.operands()[0].index()],
+                    own: &Forms::identity(value.index(), vec![0.0; claims.len()]),
+                    range,
+                    basis: &basis,
                 };
+                let claimed = |unit| units.claimed(unit).ok_or(Mismatch::Expression { layer, unit });
                 let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
-                given.activated(&outputs, &basis)
+                Forms::collected(&outputs, &basis)
             } else {
                 let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
                 Forms::of_node(network, node, &operands, &basis)
@@ -202,10 +206,10 @@ impl Expressed {
                 let (layer, roles) = layers.next().expect("as many as there are layers");
                 let given = &forms[node.operands()[0].index()];
                 let played = |(unit, &role): (usize, &Role)| {
-                    self.played(facts, pairs, given, unit, role).ok_or(Mismatch::NotInBasis { layer, unit })
+                    self.played(facts.network(), given, unit, role).ok_or(Mismatch::Expression { layer, unit })
                 };
                 let outputs = roles.iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
-                given.activated(&outputs, &self.basis)
+                Forms::collected(&outputs, &self.basis)
             } else {
                 let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
                 Forms::of_node(second, node, &operands, &self.basis)
@@ -250,77 +254,81 @@ impl Expressed {
 
     /// How far the rows of two values can be apart.
     fn distances(&self, first: &Forms, second: &Forms) -> Vec<f64> {
-        let row = |row| second.distance(row, first, Copied { row, factor: 1.0 }, &self.basis);
+        let row = |row| second.distance(row, Multiple { forms: first, row, factor: 1.0 }, &self.basis);
         (0..second.len()).map(row).collect()
     }
 
     /// What a unit of the second network gives, if it can have this role.
-    fn played(
-        &self,
-        facts: &Facts<'_>,
-        pairs: &Correspondence,
-        given: &Forms,
-        unit: usize,
-        role: Role,
-    ) -> Option<Output> {
+    fn played<'f>(&'f self, first: &Network, given: &'f Forms, unit: usize, role: Role) -> Option<Sum<'f>> {
         match role {
             Role::Linear => {
                 let (least, _) = given.bounds(unit, &self.basis);
-                let linear = Some(Copied { row: unit, factor: 1.0 });
-                Some(Output { linear, radius: (0.0 - least).max(0.0), ..Output::default() })
+                let terms = vec![Multiple { forms: given, row: unit, factor: 1.0 }];
+                Some(Sum { terms, radius: (0.0 - least).max(0.0), ..Sum::default() })
             }
             Role::Copy { layer, unit: copied, factor } => {
-                let first = facts.network();
-                let position = first.relu_layers().position(|node| node == layer)?;
-                let in_basis = *pairs.claims[position].get(copied)? == Claim::Itself;
-                let can_be = in_basis && factor > 0.0 && factor.is_finite();
-                let theirs = &self.forms[first.pre_activation(layer).index()];
-                let radius = given.distance(unit, theirs, Copied { row: copied, factor }, &self.basis);
-                let element = Some((first.result_of(layer).index(), copied, factor));
-                can_be.then_some(Output { element, radius, ..Output::default() })
+                let node = first.relu_layers().find(|&node| node == layer)?;
+                let theirs = &self.forms[first.pre_activation(node).index()];
+                let can_be = copied < theirs.len() && factor > 0.0 && factor.is_finite();
+                can_be.then(|| {
+                    let radius = given.distance(unit, Multiple { forms: theirs, row: copied, factor }, &self.basis);
+                    let output = &self.forms[first.result_of(node).index()];
+                    Sum { terms: vec![Multiple { forms: output, row: copied, factor }], radius, ..Sum::default() }
+                })
             }
         }
     }
 }
 
-/// What a unit of the first network gives, in terms of the basis, if that is a claim that can be made.
-fn claimed(
-    claims: &[Claim],
-    unit: usize,
-    value: ValueId,
-    given: &Forms,
-    range: &Range,
-    basis: &Basis,
-) -> Option<Output> {
-    // Where the pre-activation can lie: two bounds are known on each side, by its range and by its expression.
-    let bounds = || {
-        let (least, most) = given.bounds(unit, basis);
-        (range.lower[unit].max(least), range.upper[unit].min(most))
-    };
-    // The numbers between which something lies, and one that stands for all of them.
-    let furthest = |least: f64, most: f64, number: f64| apart(least, number).max(apart(most, number));
-    let linear = |row: usize, factor: f64| Some(Copied { row, factor });
-    let element = |unit: usize, factor: f64| Some((value.index(), unit, factor));
-    match claims[unit] {
-        Claim::Itself => Some(Output { element: element(unit, 1.0), ..Output::default() }),
-        Claim::Constant(constant) => {
-            let (lower, upper) = bounds();
-            let radius = furthest(lower.max(0.0), upper.max(0.0), constant);
-            Some(Output { constant, radius, ..Output::default() })
-        }
-        Claim::Linear(constant) => {
-            let (lower, upper) = bounds();
-            let radius = furthest((0.0 - upper).max(0.0), (0.0 - lower).max(0.0), constant);
-            Some(Output { linear: linear(unit, 1.0), constant, radius, ..Output::default() })
-        }
-        Claim::Multiple { of, factor } => {
-            if *claims.get(of)? != Claim::Itself || factor == 0.0 || !factor.is_finite() {
-                return None;
+/// A layer of the first network, and what is said of its units.
+struct Units<'a> {
+    claims: &'a [Claim],
+    /// The pre-activations.
+    given: &'a Forms,
+    /// The units themselves, as elements of the basis.
+    own: &'a Forms,
+    /// Proved ranges of the pre-activations.
+    range: &'a Range,
+    basis: &'a Basis,
+}
+
+impl<'a> Units<'a> {
+    /// What a unit gives, in terms of the basis, if that is a claim that can be made.
+    fn claimed(&self, unit: usize) -> Option<Sum<'a>> {
+        let linear = |row: usize, factor: f64| Multiple { forms: self.given, row, factor };
+        let element = |row: usize, factor: f64| Multiple { forms: self.own, row, factor };
+        // The numbers between which something lies, and one that stands for all of them.
+        let furthest = |least: f64, most: f64, number: f64| apart(least, number).max(apart(most, number));
+        match self.claims[unit] {
+            Claim::Itself => Some(Sum { terms: vec![element(unit, 1.0)], ..Sum::default() }),
+            Claim::Constant(constant) => {
+                let (lower, upper) = self.bounds(unit);
+                let radius = furthest(lower.max(0.0), upper.max(0.0), constant);
+                Some(Sum { constant, radius, ..Sum::default() })
             }
-            let radius = given.distance(unit, given, Copied { row: of, factor }, basis);
-            let linear = if factor < 0.0 { linear(of, factor) } else { None };
-            Some(Output { linear, element: element(of, factor.abs()), radius, ..Output::default() })
+            Claim::Linear(constant) => {
+                let (lower, upper) = self.bounds(unit);
+                let radius = furthest((0.0 - upper).max(0.0), (0.0 - lower).max(0.0), constant);
+                Some(Sum { terms: vec![linear(unit, 1.0)], constant, radius })
+            }
+            Claim::Multiple { of, factor } => {
+                if *self.claims.get(of)? != Claim::Itself || factor == 0.0 || !factor.is_finite() {
+                    return None;
+                }
+                let radius = self.given.distance(unit, linear(of, factor), self.basis);
+                let mut terms = vec![element(of, factor.abs())];
+                if factor < 0.0 {
+                    terms.push(linear(of, factor));
+                }
+                Some(Sum { terms, radius, ..Sum::default() })
+            }
         }
+    }
+
+    /// Where a pre-activation can lie: two bounds are known on each side, by its range and by its expression.
+    fn bounds(&self, unit: usize) -> (f64, f64) {
+        let (least, most) = self.given.bounds(unit, self.basis);
+        (self.range.lower[unit].max(least), self.range.upper[unit].min(most))
     }
 }
 

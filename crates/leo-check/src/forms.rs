@@ -64,20 +64,18 @@ impl Block {
     }
 }
 
-/// A multiple of a row.
+/// A multiple of a row of some forms.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Copied {
+pub(crate) struct Multiple<'a> {
+    pub(crate) forms: &'a Forms,
     pub(crate) row: usize,
     pub(crate) factor: f64,
 }
 
-/// What stands for a unit's output: the sum of a multiple of a pre-activation, a multiple of a basis element, and a constant, give or take
-/// a radius.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Output {
-    pub(crate) linear: Option<Copied>,
-    /// Of which value, which element, and how much of it.
-    pub(crate) element: Option<(usize, usize, f64)>,
+/// The sum of multiples of rows and a constant, give or take a radius.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum<'a> {
+    pub(crate) terms: Vec<Multiple<'a>>,
     pub(crate) constant: f64,
     pub(crate) radius: f64,
 }
@@ -124,33 +122,44 @@ impl Forms {
         }
     }
 
-    /// The outputs of a layer of units, whose pre-activations these are.
-    pub(crate) fn activated(&self, outputs: &[Output], basis: &Basis) -> Self {
-        let mut radii = vec![Upper::default(); outputs.len()];
-        let mut constants: Vec<f64> = outputs.iter().map(|output| output.constant).collect();
-        for ((radius, constant), output) in radii.iter_mut().zip(&mut constants).zip(outputs) {
-            radius.add_error(output.radius);
-            if let Some(Copied { row, factor }) = output.linear {
-                radius.add_product(factor.abs(), self.radii[row]);
-                add_tracked(constant, self.constants[row], factor, radius, 1.0);
+    /// Sums as rows.
+    pub(crate) fn collected(sums: &[Sum<'_>], basis: &Basis) -> Self {
+        let mut radii = vec![Upper::default(); sums.len()];
+        let mut constants: Vec<f64> = sums.iter().map(|sum| sum.constant).collect();
+        let mut values: BTreeMap<usize, bool> = BTreeMap::new();
+        for ((radius, constant), sum) in radii.iter_mut().zip(&mut constants).zip(sums) {
+            radius.add_error(sum.radius);
+            for Multiple { forms, row, factor } in &sum.terms {
+                radius.add_product(factor.abs(), forms.radii[*row]);
+                add_tracked(constant, forms.constants[*row], *factor, radius, 1.0);
+            }
+            // Whether no sum has more than one coefficient on a value.
+            let mut seen: Vec<usize> = Vec::new();
+            for (&value, block) in sum.terms.iter().flat_map(|term| &term.forms.blocks) {
+                let single = matches!(block, Block::Sparse(_)) && !seen.contains(&value);
+                *values.entry(value).or_insert(true) &= single;
+                seen.push(value);
             }
         }
         let mut blocks = BTreeMap::new();
-        for (&value, block) in self.blocks.iter().filter(|_| outputs.iter().any(|output| output.linear.is_some())) {
+        for (value, is_sparse) in values {
             let range = &basis[&value];
             let width = range.len();
-            let mut numbers = vec![0.0; outputs.len() * width];
-            for ((made, radius), output) in numbers.chunks_exact_mut(width).zip(&mut radii).zip(outputs) {
-                let Some(Copied { row, factor }) = output.linear else { continue };
-                for (column, coefficient) in block.row(row, width) {
-                    add_tracked(&mut made[column], coefficient, factor, radius, range.magnitude(column));
+            let mut entries: Vec<Option<(usize, f64)>> = vec![None; if is_sparse { sums.len() } else { 0 }];
+            let mut numbers = vec![0.0; if is_sparse { 0 } else { sums.len() * width }];
+            for (index, (sum, radius)) in sums.iter().zip(&mut radii).enumerate() {
+                for Multiple { forms, row, factor } in &sum.terms {
+                    for (column, c) in forms.blocks.get(&value).into_iter().flat_map(|block| block.row(*row, width)) {
+                        let mut number = if is_sparse { 0.0 } else { numbers[index * width + column] };
+                        add_tracked(&mut number, c, *factor, radius, range.magnitude(column));
+                        match is_sparse {
+                            true => entries[index] = Some((column, number)),
+                            false => numbers[index * width + column] = number,
+                        }
+                    }
                 }
             }
-            blocks.insert(value, Block::Full(numbers));
-        }
-        for (value, _, _) in outputs.iter().filter_map(|output| output.element) {
-            let entry = |output: &Output| output.element.filter(|&(of, _, _)| of == value).map(|(_, i, c)| (i, c));
-            blocks.entry(value).or_insert_with(|| Block::Sparse(outputs.iter().map(entry).collect()));
+            blocks.insert(value, if is_sparse { Block::Sparse(entries) } else { Block::Full(numbers) });
         }
         Self { blocks, constants, radii: limits(&radii) }
     }
@@ -306,28 +315,29 @@ impl Forms {
     /// Bounds of a row on the domain.
     pub(crate) fn bounds(&self, row: usize, basis: &Basis) -> (f64, f64) {
         let nothing = Self { blocks: BTreeMap::new(), constants: vec![0.0], radii: vec![0.0] };
-        self.difference(row, &nothing, Copied { row: 0, factor: 0.0 }, basis)
+        self.difference(row, Multiple { forms: &nothing, row: 0, factor: 0.0 }, basis)
     }
 
     /// How far a row can be from a multiple of a row of other forms, anywhere on the domain.
-    pub(crate) fn distance(&self, row: usize, other: &Self, copied: Copied, basis: &Basis) -> f64 {
-        let (lower, upper) = self.difference(row, other, copied, basis);
+    pub(crate) fn distance(&self, row: usize, other: Multiple<'_>, basis: &Basis) -> f64 {
+        let (lower, upper) = self.difference(row, other, basis);
         lower.abs().max(upper.abs())
     }
 
     /// Bounds of a row less a multiple of a row of other forms.
-    fn difference(&self, row: usize, other: &Self, copied: Copied, basis: &Basis) -> (f64, f64) {
+    fn difference(&self, row: usize, other: Multiple<'_>, basis: &Basis) -> (f64, f64) {
+        let Multiple { forms, row: theirs, factor } = other;
         let (mut above, mut below, mut error) = (Upper::default(), Upper::default(), Upper::default());
         error.add_error(self.radii[row]);
-        error.add_product(copied.factor.abs(), other.radii[copied.row]);
+        error.add_product(factor.abs(), forms.radii[theirs]);
         let mut constant = self.constants[row];
-        add_tracked(&mut constant, other.constants[copied.row], -copied.factor, &mut error, 1.0);
+        add_tracked(&mut constant, forms.constants[theirs], -factor, &mut error, 1.0);
         above.add(constant);
         below.add(-constant);
         let mut coefficients = Vec::new();
         for (value, range) in basis {
-            let (mine, theirs) = (self.blocks.get(value), other.blocks.get(value));
-            if mine.is_none() && theirs.is_none() {
+            let (mine, other) = (self.blocks.get(value), forms.blocks.get(value));
+            if mine.is_none() && other.is_none() {
                 continue;
             }
             coefficients.clear();
@@ -335,8 +345,8 @@ impl Forms {
             for (column, c) in mine.into_iter().flat_map(|block| block.row(row, range.len())) {
                 coefficients[column] = c;
             }
-            for (column, c) in theirs.into_iter().flat_map(|block| block.row(copied.row, range.len())) {
-                add_tracked(&mut coefficients[column], c, -copied.factor, &mut error, range.magnitude(column));
+            for (column, c) in other.into_iter().flat_map(|block| block.row(theirs, range.len())) {
+                add_tracked(&mut coefficients[column], c, -factor, &mut error, range.magnitude(column));
             }
             for (column, &c) in coefficients.iter().enumerate() {
                 let (low, high) = (range.lower[column], range.upper[column]);

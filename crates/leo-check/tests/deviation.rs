@@ -86,10 +86,11 @@ fn what_makes_no_sense_is_refused() -> Anything {
     let copy = Role::Copy { layer: 1, unit: 0, factor: 1.0 };
     let pairs = |claim, role| Correspondence { anchors: vec![], claims: vec![vec![claim]], roles: vec![vec![role]] };
     assert_eq!(deviation(&facts, &two, &pairs(Claim::Itself, copy)), Err(Mismatch::Interface));
+    let missing = Role::Copy { layer: 1, unit: 1, factor: 1.0 };
     assert_eq!(
-        deviation(&facts, &one, &pairs(Claim::Constant(0.0), copy)),
-        Err(Mismatch::NotInBasis { layer: 0, unit: 0 }),
-        "a copy of what is not in the basis"
+        deviation(&facts, &one, &pairs(Claim::Itself, missing)),
+        Err(Mismatch::Expression { layer: 0, unit: 0 }),
+        "a copy of what there is not"
     );
     for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let copy = Role::Copy { layer: 1, unit: 0, factor };
@@ -101,6 +102,24 @@ fn what_makes_no_sense_is_refused() -> Anything {
     assert_eq!(deviation(&facts, &one, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
     let beyond = Correspondence { anchors: vec![(two.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
     assert!(deviation(&facts, &one, &beyond).is_ok(), "the same number of values");
+    Ok(())
+}
+
+/// A copy of a unit of the first layer in the second layer, beside a unit that is linear in the same unit.
+#[test]
+fn copies_beside_linear_units_count() -> Anything {
+    let one = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let both: [&[f64]; 2] = [&[1.0], &[1.0]];
+    let twisted: [&[f64]; 2] = [&[0.0, 1.0], &[1.0, 0.0]];
+    let two = chain(&[(&both, &[10.0, 0.0]), (&twisted, &[0.0, -10.0]), (&[&[1.0, 1.0]], &[0.0])])?;
+    let domain = Domain::uniform(1, -1.0, 1.0)?;
+    let facts = facts(&one, &domain)?;
+    let roles = vec![vec![Role::Linear, Role::Copy { layer: 1, unit: 0, factor: 1.0 }]; 2];
+    let pairs = Correspondence { anchors: vec![], claims: vec![vec![Claim::Itself]], roles };
+    // It is 2 relu(x).
+    assert!(deviation(&facts, &two, &pairs)?[0][0] >= 1.0);
+    let input = Correspondence { anchors: vec![(ValueId::INPUT, ValueId::INPUT)], ..pairs };
+    assert!(deviation(&facts, &two, &input).is_ok());
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use leo_check::Mismatch;
 use leo_network::onnx::{Document, Float, OnnxError};
 use leo_network::{Domain, DomainError, NetworkError};
-use leo_stability::Stopped;
+use leo_stability::{Engine, Stopped};
 
 use crate::plan::{Fate, Rule};
 use crate::region::Pinned;
@@ -148,7 +148,11 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
             break;
         }
-        let stability = leo_stability::Options { time_limit, narrow: true, ..options.stability };
+        let mut stability = leo_stability::Options { time_limit, narrow: true, ..options.stability };
+        if round > 0 && compressed.undecided == 0 {
+            // Units that were unstable still are, and what was put in is seen to be stable at once: a long search would find nothing.
+            stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };
+        }
         let options = Options { stability, ..*options };
         let round = Round { domain, options: &options, tolerance, is_first: round == 0 };
         match round.go(&mut compressed)? {

@@ -13,7 +13,7 @@ use leo_network::onnx::Float;
 
 use crate::affine::Affine;
 use crate::linear::{Allowance, Decomposition, decompose};
-use crate::normal::{Choices, NormalForm, Rows};
+use crate::normal::{Choices, Column, NormalForm, Rows};
 use crate::plan::{Fate, Map, Origin, Plan, Planned, Rule};
 use crate::region::{Layer, Region};
 
@@ -285,10 +285,11 @@ impl Carriers {
     }
 }
 
-/// A unit of a new layer as a function of the normal form's columns.
+/// A unit of a new layer as a function of the normal form's columns, and between what its pre-activation is for sure, seen from the layer before.
 struct Made {
     coefficients: Vec<f64>,
     constant: f64,
+    range: Column,
 }
 
 /// New layers in the making.
@@ -314,7 +315,9 @@ impl Realisation<'_> {
             }
         }
         let ports = (0..self.region.ports.len()).map(|port| self.port(port)).collect();
-        Plan { layers: self.layers, ports, fates: self.form.fates.clone() }
+        let fates = self.form.fates.clone();
+        let linear = fates.iter().map(|fates| vec![false; fates.len()]).collect();
+        Plan { layers: self.layers, ports, fates, linear }
     }
 
     /// The nearest layer before that is still there.
@@ -341,7 +344,9 @@ impl Realisation<'_> {
             let mut made = self.made(parent, &map, row);
             map.last.bias[row] = if row < kept.len() { self.bias(target, &made) } else { self.shift(&made) };
             if row >= kept.len() {
-                made.constant += map.last.bias[row];
+                let shift = map.last.bias[row];
+                made.constant += shift;
+                made.range = Column { lower: 0.0, upper: made.range.upper + shift };
                 carriers.push(made);
             }
         }
@@ -411,7 +416,11 @@ impl Realisation<'_> {
             }
             None => map.last.row(row).to_vec(),
         };
-        let mut made = Made { coefficients: vec![0.0; self.form.columns.len()], constant: 0.0 };
+        let mut made = Made {
+            coefficients: vec![0.0; self.form.columns.len()],
+            constant: 0.0,
+            range: self.range(parent, &weights),
+        };
         let Some((parent, place)) = parent.and_then(|parent| Some((parent, self.places[parent]?))) else {
             made.coefficients[..weights.len()].copy_from_slice(&weights);
             return made;
@@ -430,6 +439,25 @@ impl Realisation<'_> {
         made
     }
 
+    /// Between what a sum of multiples of a layer's units, or of the entry, lies.
+    fn range(&self, parent: Option<usize>, weights: &[f64]) -> Column {
+        let columns: Vec<Column> = match parent.and_then(|parent| Some((parent, self.places[parent]?))) {
+            None => self.form.columns[..weights.len()].to_vec(),
+            Some((parent, place)) => {
+                let kept = self.kept[place].iter().filter_map(|&unit| self.form.column_of[parent][unit]);
+                let carriers = self.made[place].iter().map(|carrier| carrier.range);
+                kept.map(|column| self.form.columns[column]).chain(carriers).collect()
+            }
+        };
+        let mut range = Column { lower: 0.0, upper: 0.0 };
+        for (weight, column) in weights.iter().zip(columns) {
+            let ends = [weight * column.lower, weight * column.upper];
+            range.lower += ends[0].min(ends[1]);
+            range.upper += ends[0].max(ends[1]);
+        }
+        range
+    }
+
     /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make of it.
     fn bias(&self, target: Target, made: &Made) -> f64 {
         let (rows, row) = rows_of(self.form, target);
@@ -443,15 +471,12 @@ impl Realisation<'_> {
         self.float.round(bias)
     }
 
-    /// What to add to a function so that it is nowhere negative: as little as is safe.
+    /// What to add to a function so that it is nowhere negative: as little as can be seen to be safe from the ranges of the units before, so that whoever
+    /// looks for stable units sees it at once.
     fn shift(&self, made: &Made) -> f64 {
-        let (mut least, mut size) = (made.constant, made.constant.abs());
-        for (&coefficient, column) in made.coefficients.iter().zip(&self.form.columns) {
-            let [a, b] = [coefficient * column.lower, coefficient * column.upper];
-            least += a.min(b);
-            size += a.abs().max(b.abs());
-        }
+        let least = made.range.lower;
         // Room for what units before are off by, and for the rounding of this number itself.
+        let size = made.range.magnitude();
         let room = (0..).map(|doubled| size * SAFETY * f64::from(1_u32 << doubled.min(30)));
         let mut shifts = room.map(|room| self.float.round(room - least)).take(32);
         shifts.find(|shift| *shift >= -least).unwrap_or(f64::INFINITY)

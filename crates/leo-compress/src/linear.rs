@@ -38,7 +38,7 @@ impl Span {
         // Twice, because the first time leaves what its own rounding made.
         for _ in 0..2 {
             for (direction, along) in self.directions.iter().zip(&mut along) {
-                let part: f64 = direction.iter().zip(&rest).map(|(a, b)| a * b).sum();
+                let part = dot(direction, &rest);
                 rest.iter_mut().zip(direction).for_each(|(rest, direction)| *rest -= part * direction);
                 *along += part;
             }
@@ -49,13 +49,15 @@ impl Span {
                 return Some(combination);
             }
         }
+        // In units of its size, or squares might be too small or too large for a number.
+        let size = size(&rest);
+        rest.iter_mut().for_each(|number| *number /= size);
         let length = rest.iter().map(|number| number * number).sum::<f64>().sqrt();
-        if length > 0.0 {
-            rest.iter_mut().for_each(|number| *number /= length);
-            along.push(length);
-            self.directions.push(rest);
-            self.triangle.push(along);
-        }
+        rest.iter_mut().for_each(|number| *number /= length);
+        let is_direction = rest.iter().all(|number| number.is_finite()) && size.is_finite();
+        along.push(if is_direction { length * size } else { 1.0 });
+        self.directions.push(if is_direction { rest } else { vec![0.0; rest.len()] });
+        self.triangle.push(along);
         None
     }
 
@@ -70,6 +72,17 @@ impl Span {
         }
         combination
     }
+}
+
+/// The sum of products, in an order that leaves the compiler its vectors.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; 8];
+    for (a, b) in a.zip(b) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Rows as combinations of a few of them.

@@ -75,6 +75,8 @@ pub(crate) struct Rows {
     pub(crate) map: Affine,
     /// The sum of the absolute values of all that each row was computed from.
     pub(crate) sizes: Vec<f64>,
+    /// What rounding can have made of each row: nothing, if its numbers are the file's own.
+    pub(crate) noise: Vec<f64>,
 }
 
 impl Rows {
@@ -125,7 +127,8 @@ impl NormalForm {
         };
         let Some(parent) = parent else {
             let sizes: Vec<f64> = self.columns[..map.columns].iter().map(|column| column.magnitude()).collect();
-            return Rows { map: map.clone(), sizes: (0..map.rows).map(|row| sized(row, &sizes)).collect() };
+            let sizes = (0..map.rows).map(|row| sized(row, &sizes)).collect();
+            return Rows { map: map.clone(), sizes, noise: vec![0.0; map.rows] };
         };
         let (given, fates) = (&self.layers[parent], &self.fates[parent]);
         let mut made = Affine { bias: map.bias.clone(), ..Affine::zero(map.rows, self.columns.len()) };
@@ -166,8 +169,10 @@ impl NormalForm {
         }
         let used: Vec<usize> =
             (0..through.columns).filter(|&of| (0..map.rows).any(|row| through.at(row, of) != 0.0)).collect();
-        let sizes = (0..map.rows).map(|row| sized(row, &sizes)).collect();
-        let mut rows = Rows { map: made, sizes };
+        let sizes: Vec<f64> = (0..map.rows).map(|row| sized(row, &sizes)).collect();
+        let is_plain = fates.iter().all(|fate| matches!(fate.claim(), Claim::Itself | Claim::Constant(0.0)));
+        let noise = sizes.iter().map(|size| if is_plain { 0.0 } else { NOISE * size }).collect();
+        let mut rows = Rows { map: made, sizes, noise };
         if !used.is_empty() {
             rows.add_through(&through.with_columns(&used), &given.map.with_rows(&used), &self.columns);
         }
@@ -298,8 +303,10 @@ impl<'a> Multiples<'a> {
             if factor == 0.0 || !factor.is_finite() || (factor < 0.0 && !opposites) {
                 continue;
             }
-            let size = self.rows.sizes[unit] + factor.abs() * self.rows.sizes[other];
-            if self.distance(unit, other, factor) <= (NOISE * size).max(allowance) {
+            let noise = self.rows.noise[unit] + factor.abs() * self.rows.noise[other];
+            let allowed = noise.max(allowance);
+            let is_near = || allowed > 0.0 && self.distance(unit, other, factor) <= allowed;
+            if self.are_equal(unit, other, factor) || is_near() {
                 best = Some((other, factor));
                 break;
             }
@@ -314,6 +321,12 @@ impl<'a> Multiples<'a> {
     /// A coefficient, or the constant.
     fn at(&self, unit: usize, place: usize) -> f64 {
         if place == self.rows.map.columns { self.rows.map.bias[unit] } else { self.rows.map.at(unit, place) }
+    }
+
+    /// Whether each number of a unit is the same multiple of another's, but for the rounding of the factor.
+    fn are_equal(&self, unit: usize, other: usize, factor: f64) -> bool {
+        let equal = |a: f64, b: f64| (a - factor * b).abs() <= 2.0 * f64::EPSILON * a.abs();
+        (0..=self.rows.map.columns).all(|place| equal(self.at(unit, place), self.at(other, place)))
     }
 
     /// How far a unit's pre-activation can be from a multiple of another's.

@@ -82,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) ports: Vec<(Option<usize>, Map)>,
     /// For each layer of the region, what becomes of its channels.
     pub(crate) fates: Vec<Vec<Fate>>,
+    /// For each layer of the region, channels that stay and are to be seen as linear functions of what comes before.
+    pub(crate) linear: Vec<Vec<bool>>,
 }
 
 /// A layer as it will be.
@@ -182,12 +184,13 @@ impl Plan {
     /// What is claimed of a layer's units.
     pub(crate) fn claims(&self, region: &Region, layer: usize) -> Vec<Claim> {
         let channels = self.fates[layer].len();
-        let at = |position: usize, fate: &Fate| match fate.claim() {
+        let at = |position: usize, unit: usize| match self.fates[layer][unit].claim() {
             Claim::Multiple { of, factor } => Claim::Multiple { of: position * channels + of, factor },
+            Claim::Itself if self.linear[layer][unit] => Claim::Linear(0.0),
             claim => claim,
         };
         let positions = 0..region.layers[layer].positions;
-        positions.flat_map(|position| self.fates[layer].iter().map(move |fate| at(position, fate))).collect()
+        positions.flat_map(|position| (0..channels).map(move |unit| at(position, unit))).collect()
     }
 
     /// What the units of a new layer are.

@@ -83,8 +83,8 @@ impl Names {
     ) -> Result<Correspondence, CompressError> {
         let lost = |what: &str| CompressError::Internal(format!("{what} is not to be found in the rewritten file"));
         let same = |value: ValueId| old.name_of(value).and_then(|name| new.value_named(name));
-        let ports = plans.iter().flat_map(|(region, _)| region.ports.iter().map(|port| port.value));
-        let unchanged = regions.outside.iter().copied().chain(ports).filter(|&value| value != ValueId::INPUT);
+        // A port is no anchor: its own region may read it, and then what is rewritten does not.
+        let unchanged = regions.outside.iter().copied().filter(|&value| value != ValueId::INPUT);
         let anchors = unchanged.filter_map(|value| Some((value, same(value)?))).collect();
 
         let (mut claims, mut roles) = (BTreeMap::new(), BTreeMap::new());

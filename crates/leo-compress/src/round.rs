@@ -75,7 +75,8 @@ impl Round<'_> {
             costs: if is_exact { Vec::new() } else { costs(&analysis.facts, &tolerances) },
             tolerances,
         };
-        let Some((plans, rewritten, approximation)) = attempts.run(!is_exact, compressed)? else { return Ok(None) };
+        let success = attempts.run(!is_exact, compressed)?;
+        let Some(Success { plans, rewritten, approximation }) = success else { return Ok(None) };
         compressed.account(&plans, &rewritten);
         compressed.approximation += approximation;
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
@@ -100,6 +101,14 @@ impl Sketch<'_> {
             Self::Full(outline) => outline.plan(float),
         }
     }
+
+    fn units(&self, region: &Region) -> usize {
+        match self {
+            Self::BitExact { .. } => 0,
+            Self::Leo(plan) => plan.units(region),
+            Self::Full(outline) => outline.units(),
+        }
+    }
 }
 
 /// Ways to rewrite a file, one after the other, until the proof of what one does is good enough.
@@ -114,84 +123,157 @@ struct Attempts<'a> {
     costs: Vec<Vec<f64>>,
 }
 
+/// What came of an attempt.
+struct Success<'a> {
+    plans: Plans<'a>,
+    rewritten: Rewritten,
+    /// How far outputs would move with numbers in double precision.
+    approximation: f64,
+}
+
+/// Rounding to single precision moves outputs by less than this part of their size. If it is more, it must be shown that rounding it was.
+const UNSUSPICIOUS: f64 = 1e-5;
+/// The same for double precision.
+const MERELY_ROUNDING: f64 = 1e-9;
+
 impl<'a> Attempts<'a> {
-    /// The plans that were carried out, the file, and how much was approximated.
-    fn run(
-        &self,
-        approximate: bool,
-        compressed: &mut Compressed,
-    ) -> Result<Option<(Plans<'a>, Rewritten, f64)>, CompressError> {
-        let float = self.options.float.unwrap_or(self.document.float());
+    fn run(&self, approximate: bool, compressed: &mut Compressed) -> Result<Option<Success<'a>>, CompressError> {
         let start = Instant::now();
-        let exact: Vec<Sketch<'a>> = self.regions.regions.iter().map(|region| self.sketch(region, 0.0)).collect();
+        let exact = self.sketches(&[], 0.0);
         compressed.times.planning += start.elapsed();
-        let parts = PARTS.into_iter().take(if approximate { PARTS.len() } else { 0 }).chain([0.0]);
+        let parts = PARTS.into_iter().take(if approximate { PARTS.len() } else { 0 });
         for part in parts {
             let start = Instant::now();
-            let sketches = self.better(&exact, part);
-            let plans = self.plans(&sketches, float);
+            let sketches = self.sketches(&exact, part);
             compressed.times.planning += start.elapsed();
-            if plans.is_empty() {
+            let start = Instant::now();
+            let success = self.attempt(&sketches, &self.tolerances);
+            compressed.times.rewriting += start.elapsed();
+            if let Some(success) = success? {
+                return Ok(Some(success));
+            }
+        }
+        // Nothing is approximated. If rounding does too much harm, fewer regions are rewritten, and these as the paper does.
+        let start = Instant::now();
+        let as_in_paper = |region| match self.options.bit_exact {
+            true => Sketch::BitExact { as_in_paper: true },
+            false => self.leo(region, 0.0),
+        };
+        let mut success = self.attempt(&exact, &[])?;
+        if success.is_none() {
+            success = self.attempt_each(&exact)?;
+        }
+        if success.is_none() && self.options.method == Method::Full {
+            success = self.attempt_each(&self.regions.regions.iter().map(as_in_paper).collect::<Vec<_>>())?;
+        }
+        compressed.times.rewriting += start.elapsed();
+        Ok(success)
+    }
+
+    /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no more than these tolerances.
+    fn attempt(&self, sketches: &[Sketch<'a>], tolerances: &[f64]) -> Result<Option<Success<'a>>, CompressError> {
+        let pairs = self.regions.regions.iter().zip(sketches).collect::<Vec<_>>();
+        self.attempt_some(&pairs, tolerances)
+    }
+
+    /// Rewrites all regions that can be rewritten alone.
+    fn attempt_each(&self, sketches: &[Sketch<'a>]) -> Result<Option<Success<'a>>, CompressError> {
+        let mut good = Vec::new();
+        for pair in self.regions.regions.iter().zip(sketches) {
+            if self.attempt_some(&[pair], &[])?.is_some() {
+                good.push(pair);
+            }
+        }
+        self.attempt_some(&good, &[])
+    }
+
+    fn attempt_some(
+        &self,
+        sketches: &[(&'a Region, &Sketch<'a>)],
+        tolerances: &[f64],
+    ) -> Result<Option<Success<'a>>, CompressError> {
+        let plans = |float: Float| -> Plans<'a> {
+            let plans = sketches.iter().map(|&(region, sketch)| (region, sketch.plan(region, float)));
+            plans.filter(|(region, plan)| plan.gains(region)).collect()
+        };
+        let float = self.options.float.unwrap_or(self.document.float());
+        let planned = plans(float);
+        if planned.is_empty() {
+            return Ok(None);
+        }
+        let mut approximation = Vec::new();
+        if !tolerances.is_empty() {
+            let Some(rewritten) = self.rewritten(&plans(Float::F64), Float::F64)? else { return Ok(None) };
+            approximation = rewritten.deviation;
+            let mut pairs = approximation.iter().zip(tolerances);
+            if !pairs.all(|(deltas, tolerance)| deltas.iter().all(|delta| delta <= tolerance)) {
                 return Ok(None);
             }
-            let start = Instant::now();
-            let deviation = match part > 0.0 {
-                true => self.rewritten(&self.plans(&sketches, Float::F64), Float::F64)?.deviation,
-                false => Vec::new(),
-            };
-            let is_within = |(delta, tolerance): (&Vec<f64>, &f64)| delta.iter().all(|delta| delta <= tolerance);
-            let is_tolerable = deviation.iter().zip(&self.tolerances).all(is_within);
-            let rewritten = if is_tolerable { Some(self.rewritten(&plans, float)?) } else { None };
-            compressed.times.rewriting += start.elapsed();
-            if let Some(rewritten) = rewritten.filter(|rewritten| self.is_acceptable(rewritten)) {
-                return Ok(Some((plans, rewritten, largest(&deviation))));
+        }
+        let Some(rewritten) = self.rewritten(&planned, float)? else { return Ok(None) };
+        if self.options.bit_exact {
+            let is_exact = rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
+            return Ok(is_exact.then_some(Success { plans: planned, rewritten, approximation: 0.0 }));
+        }
+        if !self.is_within(&rewritten.deviation, UNSUSPICIOUS) {
+            let precise = self.rewritten(&plans(Float::F64), Float::F64)?;
+            let is_rounding =
+                |precise: &Rewritten| !tolerances.is_empty() || self.is_within(&precise.deviation, MERELY_ROUNDING);
+            let is_finite = rewritten.deviation.iter().flatten().all(|delta| delta.is_finite());
+            if !is_finite || !precise.as_ref().is_some_and(is_rounding) {
+                return Ok(None);
             }
         }
-        Ok(None)
+        Ok(Some(Success { plans: planned, rewritten, approximation: largest(&approximation) }))
     }
 
-    fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Rewritten, CompressError> {
-        rewrite(self.document, self.facts, self.regions, plans, float)
+    /// Whether outputs move by no more than this part of their size.
+    fn is_within(&self, deviation: &[Vec<f64>], part: f64) -> bool {
+        let outputs = deviation.iter().zip(self.facts.network().outputs());
+        outputs.into_iter().all(|(deltas, &value)| {
+            let range = self.facts.range(value);
+            let size = range.lower.iter().chain(&range.upper).fold(0.0_f64, |size, bound| size.max(bound.abs()));
+            deltas.iter().all(|delta| *delta <= part * size)
+        })
     }
 
-    fn is_acceptable(&self, rewritten: &Rewritten) -> bool {
-        let mut deltas = rewritten.deviation.iter().flatten();
-        deltas.all(|delta| if self.options.bit_exact { *delta == 0.0 } else { delta.is_finite() })
-    }
-
-    /// What regions are to become if a part of the tolerance may be spent: something else only where that saves units.
-    fn better(&self, exact: &[Sketch<'a>], part: f64) -> Vec<Sketch<'a>> {
-        let pairs = self.regions.regions.iter().zip(exact);
-        let one = |(region, exact): (&'a Region, &Sketch<'a>)| match (exact, part > 0.0) {
-            (_, false) => exact.clone(),
-            (Sketch::Full(outline), true) => match self.sketch(region, part) {
-                Sketch::Full(other) if other.units() < outline.units() => Sketch::Full(other),
-                _ => exact.clone(),
-            },
-            (_, true) => self.sketch(region, part),
-        };
-        pairs.map(one).collect()
-    }
-
-    fn sketch(&self, region: &'a Region, part: f64) -> Sketch<'a> {
-        let budget = || budget(region, &self.costs, part, self.regions.regions.len());
-        match (self.options.bit_exact, self.options.method) {
-            (true, method) => Sketch::BitExact { as_in_paper: method == Method::Leo },
-            (false, Method::Full) => Sketch::Full(Rc::new(Outline::new(region, &budget()))),
-            (false, Method::Leo) => {
-                let budget = budget();
-                let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
-                let each = budget.total / units.max(1) as f64;
-                Sketch::Leo(Rc::new(leo::plan(region, |layer, unit| budget.affordable(layer, unit, each))))
-            }
+    /// The file with these plans carried out, unless a number gets too large or the file does not let it be.
+    fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Option<Rewritten>, CompressError> {
+        match rewrite(self.document, self.facts, self.regions, plans, float) {
+            Ok(rewritten) => Ok(Some(rewritten)),
+            Err(CompressError::Network(_) | CompressError::Onnx(_)) => Ok(None),
+            Err(other) => Err(other),
         }
     }
 
-    /// The plans for regions where something is gained.
-    fn plans(&self, sketches: &[Sketch<'a>], float: Float) -> Plans<'a> {
-        let pairs = self.regions.regions.iter().zip(sketches);
-        let plans = pairs.map(|(region, sketch)| (region, sketch.plan(region, float)));
-        plans.filter(|(region, plan)| plan.gains(region)).collect()
+    /// What regions are to become if a part of the tolerance may be spent: something else than without only where that saves units.
+    fn sketches(&self, without: &[Sketch<'a>], part: f64) -> Vec<Sketch<'a>> {
+        let mut sketches = Vec::new();
+        for (index, region) in self.regions.regions.iter().enumerate() {
+            let mut candidates: Vec<Sketch<'a>> = without.get(index).cloned().into_iter().collect();
+            match (self.options.bit_exact, self.options.method) {
+                (true, method) => candidates.push(Sketch::BitExact { as_in_paper: method == Method::Leo }),
+                (false, Method::Leo) => candidates.push(self.leo(region, part)),
+                (false, Method::Full) => {
+                    candidates.push(Sketch::Full(Rc::new(Outline::new(region, &self.budget(region, part)))));
+                    // Only if numbers are extreme.
+                    candidates.push(self.leo(region, part));
+                }
+            }
+            sketches.extend(candidates.into_iter().min_by_key(|sketch| sketch.units(region)));
+        }
+        sketches
+    }
+
+    fn leo(&self, region: &'a Region, part: f64) -> Sketch<'a> {
+        let budget = self.budget(region, part);
+        let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
+        let each = budget.total / units.max(1) as f64;
+        Sketch::Leo(Rc::new(leo::plan(region, |layer, unit| budget.affordable(layer, unit, each))))
+    }
+
+    fn budget(&self, region: &Region, part: f64) -> Budget {
+        budget(region, &self.costs, part, self.regions.regions.len())
     }
 }
 

@@ -30,6 +30,15 @@ fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     network.outputs().iter().map(|&value| facts.evaluation_error(value).to_vec()).collect()
 }
 
+/// A bound on all outputs.
+fn largest_output(network: &Network, domain: &Domain) -> f64 {
+    let mut checker = Checker::new(network, domain).expect("the domain fits");
+    while checker.next_layer().is_some() {}
+    let facts = checker.finish();
+    let ranges = network.outputs().iter().map(|&value| facts.range(value));
+    ranges.flat_map(|range| range.lower.iter().chain(&range.upper)).fold(0.0, |size, bound| size.max(bound.abs()))
+}
+
 /// Outputs agree within what is proved.
 fn check_agreement(
     random: &mut Rng,
@@ -72,6 +81,7 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
     let before = document(&network, float);
     let of = |method, tolerance, bit_exact| Options { method, tolerance, bit_exact, ..Options::default() };
     let zero = Some(Tolerance::Zero);
+    let scale = largest_output(&network, &domain);
     let mut counts = Vec::new();
     for options in [
         of(Method::Leo, None, false),
@@ -85,6 +95,9 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
         let label = (options.method, options.tolerance, options.bit_exact);
         check_agreement(&mut random, &domain, &before, &after)?;
         prop_assert!(!options.bit_exact || after.largest_delta() == 0.0, "{label:?}: {:e}", after.largest_delta());
+        if options.tolerance != Some(Tolerance::Absolute(0.01)) {
+            prop_assert!(after.largest_delta() <= 1e-4 * scale, "{label:?}: {:e} of {scale:e}", after.largest_delta());
+        }
         let (few, many) = (units(&after.document), units(&before));
         prop_assert!(after.changed == (few < many) && few <= many, "{label:?}: {many} units became {few}");
         let removed: usize = after.removed.values().sum();
@@ -106,7 +119,7 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn one_layer(seed in any::<u64>()) {

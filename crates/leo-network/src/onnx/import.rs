@@ -4,7 +4,7 @@
 //! Constants are folded on the way. What Leo has no function for may stand after the last affine map: it becomes
 //! part of the [`Tail`]. Anywhere else it is refused by name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -185,7 +185,8 @@ impl<'a> Importer<'a> {
             }
             importer.lower(&call).map_err(|reason| at(node, reason))?;
         }
-        let outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
+        let mut outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
+        importer.reorder(graph, &mut outputs);
         if outputs.iter().all(|(source, _)| *source == Source::Constant) {
             return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
         }
@@ -314,6 +315,41 @@ impl<'a> Importer<'a> {
             self.leaving.push(id);
         }
         Source::Network(position)
+    }
+
+    /// Puts the values that leave the network into an order that does not depend on that of the file's nodes, which rewriting changes: as they are met on the way
+    /// back from the declared outputs.
+    fn reorder(&mut self, graph: &'a GraphProto, outputs: &mut [(Source, Option<Dims>)]) {
+        let made = graph.node.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node)));
+        let makers: HashMap<&str, &NodeProto> = made.collect();
+        let mut order: Vec<usize> = Vec::new();
+        let mut met: HashSet<&str> = HashSet::new();
+        let mut ahead: Vec<&str> = graph.output.iter().rev().map(|output| output.name()).collect();
+        while let Some(name) = ahead.pop() {
+            if !met.insert(name) {
+                continue;
+            }
+            match self.values.get(name) {
+                Some(Value::Computed(computed)) => {
+                    order.extend(self.positions.get(&computed.id).filter(|position| !order.contains(position)));
+                }
+                Some(Value::Tail { .. }) => {
+                    ahead.extend(makers.get(name).iter().flat_map(|node| node.input.iter().rev().map(String::as_str)));
+                }
+                _ => {}
+            }
+        }
+        let missing: Vec<usize> = (0..self.leaving.len()).filter(|position| !order.contains(position)).collect();
+        order.extend(missing);
+        self.leaving = order.iter().map(|&position| self.leaving[position]).collect();
+        self.positions = self.leaving.iter().enumerate().map(|(position, &id)| (id, position)).collect();
+        let moved = |source: &mut Source| {
+            if let Source::Network(position) = source {
+                *position = order.iter().position(|old| old == position).unwrap_or(*position);
+            }
+        };
+        outputs.iter_mut().for_each(|(source, _)| moved(source));
+        self.tail.nodes.iter_mut().flat_map(|node| &mut node.function).for_each(|(_, source)| moved(source));
     }
 
     /// The named values that leave the network or come after it, in the order of the file.
