@@ -119,7 +119,7 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn one_layer(seed in any::<u64>()) {
