@@ -233,7 +233,7 @@ impl<'a> Attempts<'a> {
         outputs.into_iter().all(|(deltas, &value)| {
             let range = self.facts.range(value);
             let size = range.lower.iter().chain(&range.upper).fold(0.0_f64, |size, bound| size.max(bound.abs()));
-            deltas.iter().all(|delta| *delta <= part * size)
+            deltas.iter().all(|delta| *delta == 0.0 || *delta <= part * size && size.is_finite())
         })
     }
 

@@ -1,5 +1,7 @@
 //! Networks with a structure that is known to be removable, or known not to be.
 
+#[path = "support/points.rs"]
+mod points;
 mod support;
 
 use fastrand::Rng;
@@ -7,7 +9,8 @@ use leo_compress::{Compressed, Method, Options, Rule, Tolerance};
 use leo_network::onnx::Float;
 use leo_network::op::{Dense, Matrix, Relu, Sum};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
-use support::{document, evaluate, exact, random_point, shrink};
+use points::random_point;
+use support::{document, evaluate, exact, shrink};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 

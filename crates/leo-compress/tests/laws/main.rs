@@ -1,5 +1,7 @@
 //! What holds for every network and every box.
 
+#[path = "../support/points.rs"]
+mod points;
 mod random;
 #[path = "../support/mod.rs"]
 mod support;
@@ -10,9 +12,10 @@ use leo_compress::{Compressed, Method, Options, Tolerance, largest_difference};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Evaluator, Network};
 use num_traits::{Signed, ToPrimitive};
+use points::random_point;
 use proptest::prelude::*;
 use random::{random_domain, random_network};
-use support::{document, evaluate, exact, random_point, shrink};
+use support::{document, evaluate, exact, shrink};
 
 /// How many points two networks are compared at in double precision, and at how many of them exactly.
 const POINTS: usize = 2000;

@@ -1,6 +1,5 @@
 //! Exact evaluation of networks, and files made of them.
 
-use fastrand::Rng;
 use leo_compress::{Compressed, Options, compress};
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Op};
@@ -59,15 +58,4 @@ pub fn document(network: &Network, float: Float) -> Document {
 
 pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Compressed {
     compress(document, domain, options).expect("the domain fits")
-}
-
-/// A point of a domain, often on its boundary.
-pub fn random_point(random: &mut Rng, domain: &Domain) -> Vec<f64> {
-    let vertex = random.bool();
-    let coordinate = |(&lo, &hi): (&f64, &f64)| match (vertex, random.bool()) {
-        (true, true) => lo,
-        (true, false) => hi,
-        (false, _) => lo + (hi - lo) * f64::from(random.u8(..)) / 256.0,
-    };
-    domain.lo().iter().zip(domain.hi()).map(coordinate).collect()
 }
