@@ -146,9 +146,7 @@ impl Plan {
 
     /// Whether anything is gained.
     pub(crate) fn gains(&self, region: &Region) -> bool {
-        let layers = region.layers.iter().map(|layer| layer.map.rows * layer.positions);
-        let linear = region.linear.iter().map(|linear| linear.on.len());
-        self.units(region) < layers.chain(linear).sum()
+        self.units(region) < region.units()
     }
 
     /// The network to put in the region's place, and its layers' names.

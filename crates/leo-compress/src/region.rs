@@ -30,6 +30,14 @@ pub(crate) struct Region {
     pub(crate) ports: Vec<Port>,
 }
 
+impl Region {
+    /// How many units it has.
+    pub(crate) fn units(&self) -> usize {
+        let layers = self.layers.iter().map(|layer| layer.map.rows * layer.positions);
+        layers.chain(self.linear.iter().map(|linear| linear.on.len())).sum()
+    }
+}
+
 /// A layer of ReLUs that is an affine map.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {

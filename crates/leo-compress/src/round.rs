@@ -146,12 +146,19 @@ impl<'a> Attempts<'a> {
             let start = Instant::now();
             let sketches = self.sketches(&exact, part);
             compressed.times.planning += start.elapsed();
+            if !self.gain(&sketches) {
+                // Nor does a smaller part.
+                return Ok(None);
+            }
             let start = Instant::now();
             let success = self.attempt(&sketches, &self.tolerances);
             compressed.times.rewriting += start.elapsed();
             if let Some(success) = success? {
                 return Ok(Some(success));
             }
+        }
+        if !self.gain(&exact) {
+            return Ok(None);
         }
         // Nothing is approximated. If rounding does too much harm, fewer regions are rewritten, and these as the paper does.
         let start = Instant::now();
@@ -168,6 +175,12 @@ impl<'a> Attempts<'a> {
         }
         compressed.times.rewriting += start.elapsed();
         Ok(success)
+    }
+
+    /// Whether units are saved, as far as can be seen before numbers are rounded.
+    fn gain(&self, sketches: &[Sketch<'a>]) -> bool {
+        let mut pairs = self.regions.regions.iter().zip(sketches);
+        pairs.any(|(region, sketch)| sketch.units(region) < region.units())
     }
 
     /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no more than these tolerances.
