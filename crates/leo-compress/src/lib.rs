@@ -1,6 +1,6 @@
 //! Smaller networks that compute the same.
 //!
-//! [`compress`] takes a file and a domain, has the stable units found and proved, and rewrites what it can: as the algorithm LEO does
+//! [`compress()`] takes a file and a domain, has the stable units found and proved, and rewrites what it can: as the algorithm LEO does
 //! (`leo.rs`), or by the normal form (`normal.rs`, `full.rs`), which removes more. Whatever it does, `leo-check` then proves how far any output can have moved,
 //! from the two networks themselves.
 //!

@@ -261,14 +261,18 @@ impl Report {
             write!(out, "; {} linear functions past their layers", carry(self.carriers))?;
         }
         writeln!(out)?;
-        writeln!(out, "proved: on the whole domain no output moves by more than {:.2e}", self.delta)?;
         let Parts { approximation, rounding } = self.delta_parts;
-        writeln!(
-            out,
-            "  {approximation:.2e} of it left out on purpose (--tolerance {}), {rounding:.2e} rounding of weights",
-            self.tolerance
-        )?;
-        writeln!(out, "  the largest difference seen is {:.2e}", self.observed)?;
+        if self.delta == 0.0 {
+            writeln!(out, "proved: on the whole domain all outputs are exactly what they were, in real arithmetic")?;
+        } else {
+            writeln!(out, "proved: on the whole domain no output moves by more than {:.2e}", self.delta)?;
+            writeln!(
+                out,
+                "  {approximation:.2e} of it left out on purpose (--tolerance {}), {rounding:.2e} rounding of weights",
+                self.tolerance
+            )?;
+            writeln!(out, "  the largest difference seen is {:.2e}", self.observed)?;
+        }
         self.print_end(out)
     }
 
