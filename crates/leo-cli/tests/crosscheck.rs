@@ -118,9 +118,14 @@ fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
     }
     // The others have the batch somewhere else than first at an output, or no two dense maps around a ReLU.
     assert!(anew >= 30 && doubled >= 12, "{anew} networks written anew, {doubled} parts");
+    assert_run_alike(folder.path(), &runs)
+}
+
+/// Runs rewritten models in ONNX Runtime, each with its samples and a place for its outputs, which are to be those of the model with this name.
+fn assert_run_alike(folder: &Path, runs: &[(&str, [PathBuf; 3])]) -> Anything {
     python("run.py", &runs.iter().flat_map(|(_, paths)| paths.clone()).collect::<Vec<_>>())?;
-    for (name, [written, _, outputs]) in &runs {
-        let first = path(&format!("{name}.y.npy"));
+    for (name, [written, _, outputs]) in runs {
+        let first = folder.join(format!("{name}.y.npy"));
         let tolerance = if name.starts_with("halves") { 1e-2 } else { 1e-5 };
         // scikit-learn's files have their label first, which is no number to compare.
         if !name.starts_with("sklearn") {
@@ -168,15 +173,7 @@ fn what_leo_compresses_runs_in_onnx_runtime() -> Anything {
         }
     }
     assert!(smaller >= 15 && halved >= 24, "{smaller} became smaller, and {halved} of those with more units");
-    python("run.py", &runs.iter().flat_map(|(_, paths)| paths.clone()).collect::<Vec<_>>())?;
-    for (name, [written, _, outputs]) in &runs {
-        let first = path(&format!("{name}.y.npy"));
-        let tolerance = if name.starts_with("halves") { 1e-2 } else { 1e-5 };
-        if !name.starts_with("sklearn") {
-            assert_close(&Array::load(outputs)?, &Array::load(&first)?, tolerance, &written.to_string_lossy());
-        }
-    }
-    Ok(())
+    assert_run_alike(folder.path(), &runs)
 }
 
 /// The networks that ship give the same answers in ONNX Runtime when they are smaller, and sooner. How much sooner is printed, not asserted.

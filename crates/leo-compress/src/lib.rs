@@ -57,7 +57,7 @@ mod round;
 mod tolerance;
 mod traffic;
 
-pub use compress::{CompressError, Compressed, Method, Options, compress};
+pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
 pub use observe::largest_difference;
 pub use plan::Rule;
 pub use region::Pinned;
