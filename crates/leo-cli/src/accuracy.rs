@@ -1,10 +1,11 @@
 //! How many answers of two networks are right, and how many differ.
 
 use std::fmt;
+use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use leo_network::array::Elements;
-use leo_network::{Array, Model};
+use leo_network::{Array, Domain, Evaluator, Model, RunError};
 use serde::Serialize;
 
 use crate::output::{counted, grouped};
@@ -20,6 +21,8 @@ pub struct Accuracy {
     changed: usize,
     /// How many of these had another answer so near that rounding decides.
     ties: usize,
+    /// How many of these are for samples outside the domain, of which nothing is claimed.
+    outside: usize,
 }
 
 /// A classifier's answer: the place of the largest of its scores.
@@ -35,40 +38,61 @@ struct Answer {
 const ROUNDING: f64 = 1e-5;
 
 impl Accuracy {
-    /// Both networks' answers for samples, whose right answers are known. Outputs differ by no more than `delta`, but for rounding.
-    pub fn of(models: &[Model; 2], samples: &Array, labels: &Array, delta: f64) -> Result<Self> {
+    /// Both networks' answers for samples, whose right answers are known. On the domain outputs differ by no more than `delta`, but for rounding.
+    pub fn of(models: &[Model; 2], samples: &Array, labels: &[f64], domain: &Domain, delta: f64) -> Result<Self> {
         let [before, after] = [answers(&models[0], samples)?, answers(&models[1], samples)?];
-        let labels: Vec<f64> = labels.to_vec();
-        ensure!(
-            labels.len() == before.len(),
-            "{} for {}",
-            counted(labels.len(), "label"),
-            counted(before.len(), "sample")
-        );
         let right = |answers: &[Answer]| {
-            let right = answers.iter().zip(&labels).filter(|(answer, label)| answer.class as f64 == **label).count();
+            let right = answers.iter().zip(labels).filter(|(answer, label)| answer.class as f64 == **label).count();
             right as f64 / labels.len().max(1) as f64
         };
-        let changed = || before.iter().zip(&after).filter(|(before, after)| before.class != after.class);
-        let is_tie = |(before, _): &(&Answer, &Answer)| before.margin <= 2.0 * delta + ROUNDING * before.size;
+        let numbers: Vec<f64> = samples.to_vec();
+        let is_inside = |sample: usize| domain.contains(&numbers[sample * domain.len()..][..domain.len()]);
+        let is_tie = |answer: &Answer| answer.margin <= 2.0 * delta + ROUNDING * answer.size;
+        let changed: Vec<usize> =
+            (0..before.len()).filter(|&sample| before[sample].class != after[sample].class).collect();
         Ok(Self {
             samples: labels.len(),
             before: right(&before),
             after: right(&after),
-            changed: changed().count(),
-            ties: changed().filter(is_tie).count(),
+            changed: changed.len(),
+            ties: changed.iter().filter(|&&sample| is_inside(sample) && is_tie(&before[sample])).count(),
+            outside: changed.iter().filter(|&&sample| !is_inside(sample)).count(),
         })
     }
 }
 
+/// Labels from a file, one for each sample.
+pub fn labels(path: &Path, samples: usize) -> Result<Vec<f64>> {
+    let labels: Vec<f64> = Array::load(path)?.to_vec();
+    let shown = || path.display().to_string();
+    ensure!(
+        labels.len() == samples,
+        "{}: {} for {}",
+        shown(),
+        counted(labels.len(), "label"),
+        counted(samples, "sample")
+    );
+    if let Some(label) = labels.iter().find(|label| label.fract() != 0.0) {
+        bail!("{}: holds {label}, and labels are whole numbers", shown());
+    }
+    Ok(labels)
+}
+
 fn answers(model: &Model, samples: &Array) -> Result<Vec<Answer>> {
-    let outputs = model.run(samples, None)?;
     let rows = samples.count_samples(model.network().input()).unwrap_or(0).max(1);
-    let numbers: Vec<f64> = outputs.to_vec();
+    // If what comes after the network is beyond Leo, its own first output has to do: the scores that labels are made from.
+    let (numbers, are_labels) = match model.run(samples, None) {
+        Ok(outputs) => (outputs.to_vec(), matches!(outputs.elements(), Elements::I64(_))),
+        Err(RunError::Tail { .. }) => {
+            let outputs = Evaluator::<f32>::new(model.network()).run(&samples.to_vec());
+            (outputs[0].iter().map(|&score| f64::from(score)).collect::<Vec<f64>>(), false)
+        }
+        Err(other) => return Err(other.into()),
+    };
     let width = numbers.len() / rows;
     ensure!(width > 0, "the network has no outputs to compare");
     if width == 1 {
-        ensure!(matches!(outputs.elements(), Elements::I64(_)), "a single output is no choice among answers");
+        ensure!(are_labels, "--labels: a single output is no choice among answers");
         let answer = |&class: &f64| Answer { class: class as i64, margin: 0.0, size: 0.0 };
         return Ok(numbers.iter().map(answer).collect());
     }
@@ -88,12 +112,16 @@ fn answers(model: &Model, samples: &Array) -> Result<Vec<Answer>> {
 
 impl fmt::Display for Accuracy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, before, after, changed, ties } = *self;
+        let Self { samples, before, after, changed, ties, outside } = *self;
         let (before, after) = (100.0 * before, 100.0 * after);
         write!(formatter, "accuracy {before:.2}% before, {after:.2}% after; ")?;
         write!(formatter, "{} of {} predictions changed", grouped(changed), grouped(samples))?;
         if changed > 0 {
-            write!(formatter, " ({ties} of them ties, where rounding decides)")?;
+            write!(formatter, " ({ties} of them ties, where rounding decides")?;
+            if outside > 0 {
+                write!(formatter, "; {outside} outside the domain, of which nothing is claimed")?;
+            }
+            write!(formatter, ")")?;
         }
         Ok(())
     }

@@ -103,7 +103,10 @@ fn nothing_changes_where_nothing_is_gained() -> Anything {
     let folder = tempfile::tempdir()?;
     let network = model("50-50-l1-0");
     let output = leo(folder.path(), &[&network, "-o", "same.onnx", "--domain", "0,1"]);
-    assert!(printed(&output)?.contains("nothing to remove: same.onnx is the same network"), "{output:?}");
+    assert!(
+        printed(&output)?.contains("nothing to remove: same.onnx is the same network, in the same numbers"),
+        "{output:?}"
+    );
     assert!(std::fs::read(folder.path().join("same.onnx"))? == std::fs::read(&network)?);
 
     let network = model("50-50-l1-0.001");
@@ -205,6 +208,9 @@ fn samples_and_labels_are_compared() -> Anything {
     Array::new(vec![2], vec![0_i64, 1])?.save(&folder.path().join("few.npy"))?;
     let complaint = refusal(folder.path(), &with_labels("few.npy"))?;
     assert!(complaint.contains("few.npy: 2 labels for 10 samples"), "{complaint}");
+    Array::new(vec![10], vec![0.5_f64; 10])?.save(&folder.path().join("halves.npy"))?;
+    let complaint = refusal(folder.path(), &with_labels("halves.npy"))?;
+    assert!(complaint.contains("halves.npy: holds 0.5, and labels are whole numbers"), "{complaint}");
     assert!(refusal(folder.path(), &[&arguments[..5], &["--labels", "few.npy"]].concat())?.contains("--data"));
     Ok(())
 }
@@ -232,6 +238,24 @@ fn what_makes_no_sense_is_refused() -> Anything {
     assert!(complaint.contains("give the inputs that matter: --domain LO,HI"), "{complaint}");
     let complaint = refusal(folder.path(), &["small.onnx", "-o", "no/such/folder.onnx", "--domain", "0,1"])?;
     assert!(complaint.contains("no/such"), "{complaint}");
+    Ok(())
+}
+
+/// A link is followed, and a pipe is written to.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_replaced() -> Anything {
+    let folder = three_units()?;
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("real.onnx"), "old")?;
+    std::os::unix::fs::symlink("real.onnx", path("link.onnx"))?;
+    report(folder.path(), &["three.nnet", "-o", "link.onnx", "--domain", "0,1"])?;
+    assert!(path("link.onnx").is_symlink());
+    Model::load(&path("real.onnx"))?;
+    assert!(Command::new("mkfifo").arg(path("pipe")).status()?.success());
+    let reader = Command::new("cat").arg(path("pipe")).stdout(Stdio::piped()).spawn()?;
+    report(folder.path(), &["three.nnet", "-o", "pipe", "--domain", "0,1"])?;
+    assert!(reader.wait_with_output()?.stdout == std::fs::read(path("real.onnx"))?);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use faer::{Mat, Par};
 pub(crate) const NOISE: f64 = 1.0 / (1_u64 << 44) as f64;
 
 /// Combinations with larger numbers would lose in rounding what they gain.
-const LARGEST_FACTOR: f64 = 4096.0;
+const LARGEST_FACTOR: f64 = 64.0;
 
 /// Rows that are linearly independent, one after the other.
 pub(crate) struct Span {

@@ -1,12 +1,13 @@
 //! One round: from the search for stable units to a rewritten file, and the proof of what that does.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use leo_check::Facts;
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, ValueId};
-use leo_stability::{Status, Stopped, analyze};
+use leo_stability::{Status, analyze};
 use sha2::{Digest, Sha256};
 
 use crate::compress::{CompressError, Compressed, Method, Options, largest};
@@ -53,7 +54,8 @@ impl Round<'_> {
         let start = Instant::now();
         let document = compressed.document.clone();
         let analysis = analyze(document.network(), self.domain, &self.options.stability)?;
-        if analysis.stopped == Some(Stopped::Interrupted) {
+        // Whoever asked it to stop does not want a result, even if everything happened to be decided by then.
+        if self.options.stability.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(CompressError::Interrupted);
         }
         compressed.times.stability += start.elapsed();

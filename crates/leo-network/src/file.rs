@@ -144,7 +144,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, Problem> {
 }
 
 /// Writes a whole file under a temporary name beside `path`, then renames it: whoever looks at `path` sees the old
-/// file or the new one, never a part.
+/// file or the new one, never a part. A link is followed. What is no regular file, such as a pipe or a device, is written to as it is.
 ///
 /// # Errors
 /// If the folder does not exist or cannot be written to, or the disk is full. `path` is then as it was.
@@ -155,6 +155,11 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 fn try_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if path.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    let target = path.canonicalize();
+    let path = target.as_deref().unwrap_or(path);
+    if path.exists() && !path.is_file() {
+        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

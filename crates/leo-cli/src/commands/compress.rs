@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail, ensure};
 use comfy_table::CellAlignment::{Left, Right};
 use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
 use leo_network::onnx::{Document, Float};
-use leo_network::{Array, Format, Model, write_atomically};
+use leo_network::{Format, Model, write_atomically};
 use serde::Serialize;
 
-use crate::accuracy::Accuracy;
+use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
@@ -124,7 +124,8 @@ pub fn run(arguments: &Compress) -> Result<()> {
     let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
     let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
     let outside = outside.with_context(of_data)?;
-    let labels = arguments.labels.as_deref().map(Array::load).transpose()?;
+    let count = outside.map_or(0, |samples| samples.count);
+    let labels = arguments.labels.as_deref().map(|path| accuracy::labels(path, count)).transpose()?;
     let before = match model.format() {
         Format::Onnx(document) => (**document).clone(),
         Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
@@ -163,10 +164,10 @@ pub fn run(arguments: &Compress) -> Result<()> {
             "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {delta:e} is proved; nothing was written"
         );
     }
-    let accuracy = match (&samples, &labels, &arguments.labels) {
-        (Some(samples), Some(labels), Some(path)) => {
+    let accuracy = match (&samples, &labels) {
+        (Some(samples), Some(labels)) => {
             let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
-            Some(Accuracy::of(&models, samples, labels, delta).with_context(|| path.display().to_string())?)
+            Some(Accuracy::of(&models, samples, labels, &domain, delta)?)
         }
         _ => None,
     };
@@ -238,7 +239,7 @@ impl Report {
             writeln!(out, "kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason))?;
         }
         if !changed {
-            writeln!(out, "nothing to remove: {} is the same network", one_line(&self.output))?;
+            writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
             return self.print_end(out);
         }
         let mut sizes = table(&[("", Left), ("before", Right), ("after", Right), ("left", Right)]);
