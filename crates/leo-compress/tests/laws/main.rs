@@ -34,12 +34,12 @@ fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     network.outputs().iter().map(|&value| facts.evaluation_error(value).to_vec()).collect()
 }
 
-/// A bound on all outputs.
-fn largest_output(network: &Network, domain: &Domain) -> f64 {
+/// A bound on all numbers on the way to the outputs: what rounding is relative to.
+fn largest_number(network: &Network, domain: &Domain) -> f64 {
     let mut checker = Checker::new(network, domain).expect("the domain fits");
     while checker.next_layer().is_some() {}
     let facts = checker.finish();
-    let ranges = network.outputs().iter().map(|&value| facts.range(value));
+    let ranges = network.values().map(|value| facts.range(value));
     ranges.flat_map(|range| range.lower.iter().chain(&range.upper)).fold(0.0, |size, bound| size.max(bound.abs()))
 }
 
@@ -86,7 +86,7 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
     let before = document(&network, float);
     let of = |method, tolerance, bit_exact| Options { method, tolerance, bit_exact, ..Options::default() };
     let zero = Some(Tolerance::Zero);
-    let scale = largest_output(&network, &domain);
+    let scale = 1.0 + largest_number(&network, &domain);
     let mut counts = Vec::new();
     for options in [
         of(Method::Leo, None, false),
