@@ -24,6 +24,11 @@ impl Range {
         self.lower.len()
     }
 
+    /// The largest absolute value that any element can have.
+    pub fn size(&self) -> f64 {
+        (0..self.len()).map(|element| self.magnitude(element)).fold(0.0, f64::max)
+    }
+
     /// The largest absolute value that an element can have.
     pub(crate) fn magnitude(&self, element: usize) -> f64 {
         self.lower[element].abs().max(self.upper[element].abs())

@@ -100,8 +100,9 @@ fn what_makes_no_sense_is_refused() -> Anything {
     assert!(deviation(&facts, &one, &pairs(itself, Role::Linear)).is_err(), "a multiple of itself");
     let none = Correspondence::default();
     assert_eq!(deviation(&facts, &one, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
-    let beyond = Correspondence { anchors: vec![(two.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
-    assert!(deviation(&facts, &one, &beyond).is_ok(), "the same number of values");
+    let long = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let beyond = Correspondence { anchors: vec![(long.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
+    assert_eq!(deviation(&facts, &one, &beyond), Err(Mismatch::Anchor), "a value that the network does not have");
     Ok(())
 }
 

@@ -16,8 +16,6 @@ pub(crate) struct Draft<'a> {
     pub(crate) port_parents: Vec<Option<usize>>,
     pub(crate) fates: Vec<Vec<Fate>>,
     pub(crate) gone: Vec<bool>,
-    /// Layers in which units were merged.
-    merged: Vec<bool>,
 }
 
 impl<'a> Draft<'a> {
@@ -30,7 +28,6 @@ impl<'a> Draft<'a> {
             port_parents: region.ports.iter().map(|port| port.parent).collect(),
             fates: region.layers.iter().map(|layer| vec![Fate::Kept; layer.map.rows]).collect(),
             gone: vec![false; region.layers.len()],
-            merged: vec![false; region.layers.len()],
         }
     }
 
@@ -62,7 +59,8 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn merge(&mut self, index: usize, unit: usize, stable: &[usize], combination: &[f64]) {
-        self.merged[index] = true;
+        // Or the checker would not see that they depend on each other.
+        stable.iter().for_each(|&kept| self.fates[index][kept] = Fate::KeptLinear);
         let biases = &self.maps[index].bias;
         let left: f64 = stable.iter().zip(combination).map(|(&kept, alpha)| alpha * biases[kept]).sum();
         let constant = biases[unit] - left;
@@ -179,13 +177,7 @@ impl<'a> Draft<'a> {
             (parent.and_then(|parent| places[parent]), reading(map, *parent).into())
         };
         let ports = self.ports.iter().zip(&self.port_parents).map(port).collect();
-        // Where units were merged, those that they were merged into are the linear functions that they are, or the checker would not see that they depend on
-        // each other.
-        let is_linear = |layer: usize, unit: usize| self.merged[layer] && self.region.layers[layer].is_active(unit);
-        let linear = (0..self.fates.len())
-            .map(|layer| (0..self.fates[layer].len()).map(|unit| is_linear(layer, unit)).collect());
-        let linear = linear.collect();
-        Plan { layers, ports, fates: self.fates, linear }
+        Plan { layers, ports, fates: self.fates }
     }
 }
 

@@ -16,26 +16,8 @@ use crate::normal::{Choices, NormalForm};
 use crate::plan::{Fate, Plan, Rule};
 use crate::realise::Realisation;
 use crate::region::{Layer, Region};
+use crate::tolerance::Budget;
 use crate::traffic::{Carriers, Traffic};
-
-/// What errors cost, and how much may be spent.
-#[derive(Clone, Debug)]
-pub(crate) struct Budget {
-    /// For each layer and channel, what an error of 1 in its pre-activation costs each output at the most.
-    pub(crate) units: Vec<Vec<Vec<f64>>>,
-    /// The same for each port.
-    pub(crate) ports: Vec<Vec<Vec<f64>>>,
-    /// What all errors together may cost any output.
-    pub(crate) total: f64,
-}
-
-impl Budget {
-    /// How large an error in a unit's pre-activation can be that costs no more than this.
-    pub(crate) fn affordable(&self, layer: usize, unit: usize, cost: f64) -> f64 {
-        let most = self.units[layer][unit].iter().copied().fold(0.0, f64::max);
-        if most > 0.0 { cost / most } else { 0.0 }
-    }
-}
 
 /// What share of a budget may go to units that are nearly constant or nearly linear, and what to those that are nearly multiples of others. The
 /// rest is for functions that are nearly combinations of others.
@@ -179,7 +161,7 @@ fn live_linear(region: &Region, form: &NormalForm) -> Vec<Vec<bool>> {
         let fates = &form.fates[index];
         for (unit, fate) in fates.iter().enumerate() {
             let matters = match fate {
-                Fate::Kept | Fate::Gone(Rule::Opposite, _) => true,
+                Fate::Kept | Fate::KeptLinear | Fate::Gone(Rule::Opposite, _) => true,
                 Fate::Gone(Rule::Linear | Rule::Negligible, Claim::Linear(_)) => live[index][unit],
                 Fate::Gone(..) => false,
             };

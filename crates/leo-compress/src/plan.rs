@@ -56,6 +56,8 @@ impl Rule {
 pub(crate) enum Fate {
     /// It stays.
     Kept,
+    /// It stays, and is to be seen as the linear function that it is, because others that depend on it are gone.
+    KeptLinear,
     /// It goes, and this stands for it.
     Gone(Rule, Claim),
 }
@@ -64,12 +66,13 @@ impl Fate {
     pub(crate) fn claim(self) -> Claim {
         match self {
             Self::Kept => Claim::Itself,
+            Self::KeptLinear => Claim::Linear(0.0),
             Self::Gone(_, claim) => claim,
         }
     }
 
     pub(crate) fn is_kept(self) -> bool {
-        self == Self::Kept
+        matches!(self, Self::Kept | Self::KeptLinear)
     }
 }
 
@@ -82,8 +85,6 @@ pub(crate) struct Plan {
     pub(crate) ports: Vec<(Option<usize>, Map)>,
     /// For each layer of the region, what becomes of its channels.
     pub(crate) fates: Vec<Vec<Fate>>,
-    /// For each layer of the region, channels that stay and are to be seen as linear functions of what comes before.
-    pub(crate) linear: Vec<Vec<bool>>,
 }
 
 /// A layer as it will be.
@@ -184,7 +185,6 @@ impl Plan {
         let channels = self.fates[layer].len();
         let at = |position: usize, unit: usize| match self.fates[layer][unit].claim() {
             Claim::Multiple { of, factor } => Claim::Multiple { of: position * channels + of, factor },
-            Claim::Itself if self.linear[layer][unit] => Claim::Linear(0.0),
             claim => claim,
         };
         let positions = 0..region.layers[layer].positions;

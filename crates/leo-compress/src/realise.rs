@@ -50,9 +50,7 @@ impl<'a> Realisation<'a> {
             }
         }
         let ports = (0..self.region.ports.len()).map(|port| self.port(port)).collect();
-        let fates = self.form.fates.clone();
-        let linear = fates.iter().map(|fates| vec![false; fates.len()]).collect();
-        Plan { layers: self.layers, ports, fates, linear }
+        Plan { layers: self.layers, ports, fates: self.form.fates.clone() }
     }
 
     /// The nearest layer before that is still there.

@@ -54,22 +54,14 @@ impl Names {
         for node in document.model().graph.iter().flat_map(|graph| &graph.node) {
             *taken.entry(node.name()).or_default() += 1;
         }
-        let layers = plans.iter().flat_map(|(region, _)| &region.layers).map(|layer| layer.node);
-        let name = |node: usize| {
+        let mut of: HashMap<usize, String> = HashMap::new();
+        for node in plans.iter().flat_map(|(region, _)| &region.layers).map(|layer| layer.node) {
             let own = document.network().nodes()[node].name();
-            if !own.is_empty() && taken.get(own) == Some(&1) {
-                return own.to_owned();
-            }
-            let numbered = |number: usize| format!("relu_{number}");
-            (node..).map(numbered).find(|name| !taken.contains_key(name.as_str())).unwrap_or_default()
-        };
-        let mut of = HashMap::new();
-        for node in layers {
-            let mut name = name(node);
-            while of.values().any(|other| *other == name) {
-                name.push('_');
-            }
-            of.insert(node, name);
+            let own = Some(own.to_owned()).filter(|own| !own.is_empty() && taken.get(own.as_str()) == Some(&1));
+            let numbered =
+                (node..).map(|number| format!("relu_{number}")).filter(|name| !taken.contains_key(name.as_str()));
+            let mut candidates = own.into_iter().chain(numbered);
+            of.extend(candidates.find(|name| !of.values().any(|other| other == name)).map(|name| (node, name)));
         }
         Self { of }
     }

@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use leo_check::Facts;
+use leo_network::Domain;
 use leo_network::onnx::{Document, Float};
-use leo_network::{Domain, ValueId};
 use leo_stability::{Status, analyze};
 use sha2::{Digest, Sha256};
 
 use crate::compress::{CompressError, Compressed, Method, Options, largest};
-use crate::full::{Budget, Outline};
+use crate::full::Outline;
 use crate::plan::Plan;
 use crate::region::{self, Region, Regions};
 use crate::rewrite::{Plans, Rewritten, rewrite};
-use crate::tolerance::{Tolerance, costs};
+use crate::tolerance::{Budget, Tolerance, costs};
 use crate::{exact, leo};
 
 /// What parts of the tolerance are tried for approximations, if the proof shows that the part before was too much. What they cost is estimated from above, so
@@ -77,7 +77,7 @@ impl Round<'_> {
             costs: if is_exact { Vec::new() } else { costs(&analysis.facts, &tolerances) },
             tolerances,
         };
-        let success = attempts.run(!is_exact, compressed)?;
+        let success = attempts.run(compressed)?;
         let Some(Success { plans, rewritten, approximation }) = success else { return Ok(None) };
         compressed.account(&plans, &rewritten);
         compressed.approximation += approximation;
@@ -139,12 +139,12 @@ const UNSUSPICIOUS: f64 = 1e-5;
 const MERELY_ROUNDING: f64 = 1e-9;
 
 impl<'a> Attempts<'a> {
-    fn run(&self, approximate: bool, compressed: &mut Compressed) -> Result<Option<Success<'a>>, CompressError> {
+    fn run(&self, compressed: &mut Compressed) -> Result<Option<Success<'a>>, CompressError> {
         let start = Instant::now();
         let exact = self.sketches(&[], 0.0);
         compressed.times.planning += start.elapsed();
-        let parts = PARTS.into_iter().take(if approximate { PARTS.len() } else { 0 });
-        for part in parts {
+        let parts: &[f64] = if self.costs.is_empty() { &[] } else { &PARTS };
+        for &part in parts {
             let start = Instant::now();
             let sketches = self.sketches(&exact, part);
             compressed.times.planning += start.elapsed();
@@ -246,8 +246,7 @@ impl<'a> Attempts<'a> {
     fn is_within(&self, deviation: &[Vec<f64>], part: f64) -> bool {
         let outputs = deviation.iter().zip(self.facts.network().outputs());
         outputs.into_iter().all(|(deltas, &value)| {
-            let range = self.facts.range(value);
-            let size = range.lower.iter().chain(&range.upper).fold(0.0_f64, |size, bound| size.max(bound.abs()));
+            let size = self.facts.range(value).size();
             deltas.iter().all(|delta| *delta == 0.0 || *delta <= part * size && size.is_finite())
         })
     }
@@ -288,25 +287,6 @@ impl<'a> Attempts<'a> {
     }
 
     fn budget(&self, region: &Region, part: f64) -> Budget {
-        budget(region, &self.costs, part, self.regions.regions.len())
-    }
-}
-
-/// What errors in a region cost, and its share of a part of the tolerance.
-fn budget(region: &Region, costs: &[Vec<f64>], part: f64, regions: usize) -> Budget {
-    // A channel is off at all its positions at once.
-    let of_value = |value: ValueId, channels: usize, positions: usize| {
-        let rows: Vec<&[f64]> =
-            costs.get(value.index()).map_or_else(Vec::new, |costs| costs.chunks_exact(channels * positions).collect());
-        let cost = |channel: usize| -> Vec<f64> {
-            rows.iter().map(|row| row.iter().skip(channel).step_by(channels).sum()).collect()
-        };
-        (0..channels).map(cost).collect::<Vec<_>>()
-    };
-    let layers = region.layers.iter();
-    Budget {
-        units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows, layer.positions)).collect(),
-        ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows, port.positions)).collect(),
-        total: if costs.is_empty() { 0.0 } else { part / regions.max(1) as f64 },
+        Budget::new(region, &self.costs, part / self.regions.regions.len() as f64)
     }
 }

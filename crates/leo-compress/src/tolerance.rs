@@ -7,6 +7,8 @@ use leo_network::onnx::Float;
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{ValueId, add_product};
 
+use crate::region::Region;
+
 /// How far approximations may move any output, anywhere on the domain. What rounding of weights does comes on top.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
@@ -27,8 +29,7 @@ impl Tolerance {
             Self::Zero => 0.0,
             Self::Absolute(tolerance) => tolerance,
             Self::Ulp => {
-                let range = facts.range(value);
-                let largest = range.lower.iter().chain(&range.upper).fold(0.0_f64, |most, bound| most.max(bound.abs()));
+                let largest = facts.range(value).size();
                 let digits = if float == Float::F64 { 53 } else { 24 };
                 if largest.is_finite() { 2_f64.powi(exponent(largest) - digits) } else { 0.0 }
             }
@@ -71,6 +72,45 @@ impl std::str::FromStr for Tolerance {
             (_, Ok(tolerance)) if tolerance > 0.0 && tolerance.is_finite() => Ok(Self::Absolute(tolerance)),
             _ => Err("should be 0, ulp, or a number above 0".to_owned()),
         }
+    }
+}
+
+/// What errors cost, and how much may be spent.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    /// For each layer and channel, what an error of 1 in its pre-activation costs each output at the most.
+    pub(crate) units: Vec<Vec<Vec<f64>>>,
+    /// The same for each port.
+    pub(crate) ports: Vec<Vec<Vec<f64>>>,
+    /// What all errors together may cost any output.
+    pub(crate) total: f64,
+}
+
+impl Budget {
+    /// For a region, from the [`costs`] of all values, with so much of the tolerance.
+    pub(crate) fn new(region: &Region, costs: &[Vec<f64>], part: f64) -> Self {
+        // A channel is off at all its positions at once.
+        let of_value = |value: ValueId, channels: usize, positions: usize| {
+            let rows: Vec<&[f64]> = costs
+                .get(value.index())
+                .map_or_else(Vec::new, |costs| costs.chunks_exact(channels * positions).collect());
+            let cost = |channel: usize| -> Vec<f64> {
+                rows.iter().map(|row| row.iter().skip(channel).step_by(channels).sum()).collect()
+            };
+            (0..channels).map(cost).collect::<Vec<_>>()
+        };
+        let layers = region.layers.iter();
+        Self {
+            units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows, layer.positions)).collect(),
+            ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows, port.positions)).collect(),
+            total: if costs.is_empty() { 0.0 } else { part },
+        }
+    }
+
+    /// How large an error in a unit's pre-activation can be that costs no more than this.
+    pub(crate) fn affordable(&self, layer: usize, unit: usize, cost: f64) -> f64 {
+        let most = self.units[layer][unit].iter().copied().fold(0.0, f64::max);
+        if most > 0.0 { cost / most } else { 0.0 }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What has to get past a layer: the linear functions that what comes after it needs of what comes before it, and which of them suffice to make all of them.
 
-use crate::full::Budget;
 use crate::linear::{Allowance, Decomposition, decompose};
 use crate::normal::{NormalForm, Rows};
 use crate::region::Region;
+use crate::tolerance::Budget;
 
 /// A row of the normal form that matters: of a unit that stays, or of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
