@@ -8,13 +8,10 @@
 use std::collections::BTreeMap;
 
 use leo_network::op::{Arithmetic, Dense, Op};
-use leo_network::{Network, Node, add_product};
+use leo_network::{Network, Node, add_product, product_and_error, quotient_and_error, sum_and_error};
 
 use crate::range::Range;
 use crate::sound::{Upper, slack};
-
-/// Below this, what rounding takes away from a product may itself be rounded.
-const TINY: f64 = 1e-280;
 
 /// The numbers that forms are functions of: for each value that is in the basis, by its index, the ranges of its elements.
 pub(crate) type Basis = BTreeMap<usize, Range>;
@@ -114,8 +111,8 @@ impl Forms {
                 let constants = elementwise.constant().expand(node.shape());
                 match elementwise.arithmetic() {
                     Arithmetic::Add => operands[0].shifted(&constants),
-                    Arithmetic::Multiply => operands[0].scaled(&constants, basis, times),
-                    Arithmetic::Divide => operands[0].scaled(&constants, basis, over),
+                    Arithmetic::Multiply => operands[0].scaled(&constants, basis, product_and_error),
+                    Arithmetic::Divide => operands[0].scaled(&constants, basis, quotient_and_error),
                 }
             }
             Op::Relu(_) => unreachable!("what a ReLU makes is claimed, not computed"),
@@ -378,32 +375,9 @@ fn add_tracked(sum: &mut f64, a: f64, b: f64, radius: &mut Upper, magnitude: f64
     if a == 0.0 || b == 0.0 {
         return;
     }
-    let (product, product_error) = times(a, b);
-    let before = *sum;
-    *sum += product;
-    // What rounding took away, exactly (Knuth's two-sum).
-    let part = *sum - before;
-    let sum_error = (before - (*sum - part)) + (product - part);
+    let (product, product_error) = product_and_error(a, b);
+    let sum_error;
+    (*sum, sum_error) = sum_and_error(*sum, product);
     radius.add_product(product_error, magnitude);
-    radius.add_product(sum_error.abs(), magnitude);
-}
-
-/// A product, and how far it is from the exact one at the most: 0 if it is exact.
-fn times(a: f64, b: f64) -> (f64, f64) {
-    let product = a * b;
-    if a == 0.0 || b == 0.0 || a.abs() == 1.0 || b.abs() == 1.0 {
-        return (product, 0.0);
-    }
-    let underflow = if product.abs() > TINY { 0.0 } else { f64::MIN_POSITIVE };
-    (product, a.mul_add(b, -product).abs() + underflow)
-}
-
-/// A quotient, and how far it is from the exact one at the most.
-fn over(a: f64, b: f64) -> (f64, f64) {
-    let quotient = a / b;
-    if a == 0.0 || b.abs() == 1.0 {
-        return (quotient, 0.0);
-    }
-    let exact = (-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY;
-    (quotient, if exact { 0.0 } else { quotient.abs() * f64::EPSILON + f64::MIN_POSITIVE })
+    radius.add_product(sum_error, magnitude);
 }

@@ -5,6 +5,7 @@
 
 use leo_check::Claim;
 use leo_network::onnx::Float;
+use leo_network::{product_and_error, sum_and_error};
 
 use crate::affine::Affine;
 use crate::draft::Draft;
@@ -89,25 +90,13 @@ fn exact_factor(map: &Affine, unit: usize, of: usize) -> Option<f64> {
     let pairs = || rows.0.iter().copied().zip(rows.1.iter().copied()).chain([biases]);
     let (a, b) = pairs().find(|&(_, b)| b != 0.0)?;
     let factor = a / b;
-    let is_exact = |(a, b): (f64, f64)| exact_product(b, factor) == Some(a);
+    let is_exact = |(a, b): (f64, f64)| product_and_error(b, factor) == (a, 0.0);
     (factor > 0.0 && factor.is_finite() && pairs().all(is_exact)).then_some(factor)
-}
-
-/// Below this, what rounding takes away from a product may itself be rounded away.
-const TINY: f64 = 1e-280;
-
-/// A product, if it is exact.
-fn exact_product(a: f64, b: f64) -> Option<f64> {
-    let product = a * b;
-    let is_exact = a == 0.0 || b == 0.0 || (product.abs() > TINY && a.mul_add(b, -product) == 0.0);
-    is_exact.then_some(product)
 }
 
 /// `sum + a b`, if that is a number of this type.
 fn exact_sum(sum: f64, a: f64, b: f64, float: Float) -> Option<f64> {
-    let product = exact_product(a, b)?;
-    let total = sum + product;
-    let part = total - sum;
-    let lost = (sum - (total - part)) + (product - part);
-    (lost == 0.0 && float.round(total) == total).then_some(total)
+    let (product, product_error) = product_and_error(a, b);
+    let (total, sum_error) = sum_and_error(sum, product);
+    (product_error == 0.0 && sum_error == 0.0 && float.round(total) == total).then_some(total)
 }

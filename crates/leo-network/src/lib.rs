@@ -64,4 +64,5 @@ pub use file::{FileError, Problem, write_atomically};
 pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};
 pub use product::{Real, add_product, add_product_transposed};
+pub use rounding::{product_and_error, quotient_and_error, sum_and_error};
 pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};

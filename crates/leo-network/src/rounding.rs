@@ -1,10 +1,37 @@
-//! Sums, products and quotients rounded away from where they must not go.
+//! Sums, products and quotients with what rounding took from them, and rounded away from where they must not go.
 //!
 //! Bounds of a domain that come from arithmetic are rounded outward: a box may be larger than what was asked for by a hair,
 //! never smaller. Where the arithmetic is exact, and it mostly is, nothing is rounded.
 
 /// Below this, what rounding takes away from a product may itself be too small for a double, and look like nothing.
 const TINY: f64 = 1e-280;
+
+/// A sum, and how far it is from the exact one (Knuth's two-sum): 0 if it is exact, NaN if it overflowed.
+pub fn sum_and_error(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, ((a - (sum - part)) + (b - part)).abs())
+}
+
+/// A product, and how far it is from the exact one at the most: 0 only if it is exact.
+pub fn product_and_error(a: f64, b: f64) -> (f64, f64) {
+    let product = a * b;
+    if a == 0.0 || b == 0.0 || a.abs() == 1.0 || b.abs() == 1.0 {
+        return (product, 0.0);
+    }
+    let underflow = if product.abs() > TINY { 0.0 } else { f64::MIN_POSITIVE };
+    (product, a.mul_add(b, -product).abs() + underflow)
+}
+
+/// A quotient, and how far it is from the exact one at the most: 0 only if it is exact.
+pub fn quotient_and_error(a: f64, b: f64) -> (f64, f64) {
+    let quotient = a / b;
+    if a == 0.0 || b.abs() == 1.0 {
+        return (quotient, 0.0);
+    }
+    let exact = (-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY;
+    (quotient, if exact { 0.0 } else { quotient.abs() * f64::EPSILON + f64::MIN_POSITIVE })
+}
 
 /// An interval that holds a number whose exact value a double may not be able to hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,23 +53,18 @@ impl Enclosure {
     }
 
     fn of_sum(a: f64, b: f64) -> Self {
-        let sum = a + b;
-        // What rounding took away, exactly (Knuth's two-sum).
-        let part = sum - a;
-        let error = (a - (sum - part)) + (b - part);
+        let (sum, error) = sum_and_error(a, b);
         Self::rounded(sum, error == 0.0)
     }
 
     fn of_product(a: f64, b: f64) -> Self {
-        let product = a * b;
-        let exact = a == 0.0 || b == 0.0 || (a.mul_add(b, -product) == 0.0 && product.abs() > TINY);
-        Self::rounded(product, exact)
+        let (product, error) = product_and_error(a, b);
+        Self::rounded(product, error == 0.0)
     }
 
     fn of_quotient(a: f64, b: f64) -> Self {
-        let quotient = a / b;
-        let exact = a == 0.0 || ((-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY);
-        Self::rounded(quotient, exact)
+        let (quotient, error) = quotient_and_error(a, b);
+        Self::rounded(quotient, error == 0.0)
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {
