@@ -8,8 +8,8 @@
 //!   can be from that follows from the range of `g`: nothing if a unit that is said to be 0 is proved to be off, or one that is said to be its
 //!   pre-activation is proved to be on;
 //! - a unit of the second network is said to be a multiple of a unit of the first. A ReLU brings no two numbers further apart, so the outputs differ by
-//!   no more than the pre-activations, and how far these can be apart follows from their expressions. Or it is said to be its pre-activation, whose
-//!   least value follows from its expression.
+//!   no more than the pre-activations, and how far these can be apart follows from their expressions. Or it is said to be its pre-activation, or a
+//!   constant: how far it can be from that follows from the bounds of its expression.
 //!
 //! So nothing that is said can be wrong, only useless: a bad correspondence makes the bound larger. What reaches the outputs is the answer.
 
@@ -53,8 +53,10 @@ pub enum Role {
         /// More than 0.
         factor: f64,
     },
-    /// Always on.
+    /// Its pre-activation, because it is always on.
     Linear,
+    /// A constant, such as 0 because it is always off.
+    Constant(f64),
 }
 
 /// Which parts of two networks belong together.
@@ -266,6 +268,11 @@ impl Expressed {
                 let terms = vec![Multiple { forms: given, row: unit, factor: 1.0 }];
                 Some(Sum { terms, radius: (0.0 - least).max(0.0), ..Sum::default() })
             }
+            Role::Constant(constant) => {
+                let (least, most) = given.bounds(unit, &self.basis);
+                let radius = furthest(least.max(0.0), most.max(0.0), constant);
+                Some(Sum { constant, radius, ..Sum::default() })
+            }
             Role::Copy { layer, unit: copied, factor } => {
                 let node = first.relu_layers().find(|&node| node == layer)?;
                 let theirs = &self.forms[first.pre_activation(node).index()];
@@ -297,8 +304,6 @@ impl<'a> Units<'a> {
     fn claimed(&self, unit: usize) -> Option<Sum<'a>> {
         let linear = |row: usize, factor: f64| Multiple { forms: self.given, row, factor };
         let element = |row: usize, factor: f64| Multiple { forms: self.own, row, factor };
-        // The numbers between which something lies, and one that stands for all of them.
-        let furthest = |least: f64, most: f64, number: f64| apart(least, number).max(apart(most, number));
         match self.claims[unit] {
             Claim::Itself => Some(Sum { terms: vec![element(unit, 1.0)], ..Sum::default() }),
             Claim::Constant(constant) => {
@@ -330,6 +335,11 @@ impl<'a> Units<'a> {
         let (least, most) = self.given.bounds(unit, self.basis);
         (self.range.lower[unit].max(least), self.range.upper[unit].min(most))
     }
+}
+
+/// How far anything between two numbers can be from a third.
+fn furthest(least: f64, most: f64, number: f64) -> f64 {
+    apart(least, number).max(apart(most, number))
 }
 
 /// How far two numbers are apart, rounded up.

@@ -158,11 +158,10 @@ fn random_pairs(random: &mut Rng, first: &Network, second: &Network) -> Correspo
         claims.push(layer);
     }
     let layers: Vec<usize> = first.relu_layers().collect();
-    let role = |random: &mut Rng| match random.bool() {
-        true => Role::Linear,
-        false => {
-            Role::Copy { layer: layers[random.usize(0..layers.len())], unit: 0, factor: number(random).abs() + 0.5 }
-        }
+    let role = |random: &mut Rng| match random.u8(0..5) {
+        0 => Role::Constant(number(random)),
+        1 | 2 => Role::Linear,
+        _ => Role::Copy { layer: layers[random.usize(0..layers.len())], unit: 0, factor: number(random).abs() + 0.5 },
     };
     let roles = second.hidden().iter().map(|&units| (0..units).map(|_| role(random)).collect()).collect();
     let values = |network: &Network| network.values().collect::<Vec<_>>();
