@@ -19,12 +19,13 @@
 //! coefficients and `P` the computed product `C W`, then `(C W) z <= P z + |P - C W| |z|`, where `|P - C W|` is at most
 //! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
 
-use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId, add_product};
+use leo_network::op::{Arithmetic, Dense, Op};
+use leo_network::{Network, ValueId};
 
 use crate::facts::{Cut, Side, Slopes};
+use crate::number::Number;
 use crate::range::Range;
-use crate::sound::{Bound, Upper, slack};
+use crate::sound::{Bound, Upper, slack, underflow};
 
 /// Something to bound: one element of a value, from one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +35,11 @@ pub(crate) struct Target {
 }
 
 /// What bounds of a layer's pre-activations are proved from.
-#[derive(Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct Setting<'a, N> {
     pub(crate) network: &'a Network,
     pub(crate) layer: usize,
     /// A proved range for every value before the layer.
-    pub(crate) ranges: &'a [Range],
+    pub(crate) ranges: &'a [Range<N>],
     pub(crate) slopes: &'a Slopes,
     /// On which piece of the domain the bounds are to hold.
     pub(crate) cuts: &'a [Cut],
@@ -47,7 +47,7 @@ pub(crate) struct Setting<'a> {
 
 /// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative. Chosen slopes have a row
 /// for each target, and the first of these is the one after `skipped` others.
-pub(crate) fn bounds(setting: Setting<'_>, targets: &[Target], skipped: usize) -> Vec<Bound> {
+pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target], skipped: usize) -> Vec<Bound<N>> {
     let start = setting.network.pre_activation(setting.layer);
     let mut pass = Pass {
         setting,
@@ -59,7 +59,7 @@ pub(crate) fn bounds(setting: Setting<'_>, targets: &[Target], skipped: usize) -
     pass.begin(start, targets);
     for node in (0..start.index()).rev() {
         if let Some(coefficients) = pass.coefficients[node + 1].take() {
-            pass.replace(node, &coefficients);
+            pass.replace(node, coefficients);
         }
     }
     pass.concretise()
@@ -67,20 +67,20 @@ pub(crate) fn bounds(setting: Setting<'_>, targets: &[Target], skipped: usize) -
 
 /// A batch of linear functions on its way to the input, one a row: each is at most the sum over all values of its coefficients times
 /// the value, plus its constant. Lower bounds are upper bounds of the negative.
-struct Pass<'a> {
-    setting: Setting<'a>,
+struct Pass<'a, N> {
+    setting: &'a Setting<'a, N>,
     skipped: usize,
     rows: usize,
-    coefficients: Vec<Option<Vec<f64>>>,
-    constants: Vec<Upper>,
+    coefficients: Vec<Option<Vec<N>>>,
+    constants: Vec<Upper<N>>,
 }
 
-impl Pass<'_> {
+impl<N: Number> Pass<'_, N> {
     fn begin(&mut self, start: ValueId, targets: &[Target]) {
         let width = self.setting.network.shape(start).elements();
-        let mut coefficients = vec![0.0; self.rows * width];
+        let mut coefficients = vec![N::default(); self.rows * width];
         for (row, target) in coefficients.chunks_exact_mut(width).zip(targets) {
-            row[target.element] = target.side.sign();
+            row[target.element] = N::of(target.side.sign());
         }
         self.coefficients[start.index()] = Some(coefficients);
     }
@@ -88,12 +88,12 @@ impl Pass<'_> {
     /// Adds coefficients to those that a value has already.
     ///
     /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row any more.
-    fn give(&mut self, value: ValueId, given: Vec<f64>) {
+    fn give(&mut self, value: ValueId, given: Vec<N>) {
         let range = &self.setting.ranges[value.index()];
         let width = range.len();
         for (row, constant) in given.chunks_exact(width).zip(&mut self.constants) {
             if row.iter().any(|c| !c.is_finite()) {
-                constant.add_error(f64::INFINITY);
+                constant.add_error(&N::of(f64::INFINITY));
             }
         }
         let Some(present) = &mut self.coefficients[value.index()] else {
@@ -104,148 +104,150 @@ impl Pass<'_> {
             present.chunks_exact_mut(width).zip(given.chunks_exact(width)).zip(&mut self.constants)
         {
             for (element, (present, given)) in present.iter_mut().zip(given).enumerate() {
-                let exact = *present == 0.0 || *given == 0.0;
-                *present += given;
+                let exact = present.is_zero() || given.is_zero();
+                present.add(given);
                 if !exact {
-                    constant.add_error(rounding(*present, range.magnitude(element)));
+                    constant.add_error(&rounding(present, &range.magnitude(element)));
                 }
             }
         }
     }
 
     /// Replaces what a node made, with these coefficients on it, by what it was made from.
-    fn replace(&mut self, node: usize, coefficients: &[f64]) {
+    fn replace(&mut self, node: usize, mut coefficients: Vec<N>) {
         let made = &self.setting.network.nodes()[node];
         let operand = made.operands()[0];
         let width = made.shape().elements();
         match made.op() {
             Op::Relu(_) => {
-                let relaxed = self.relax(node, coefficients);
-                self.give(operand, relaxed);
+                self.relax(node, &mut coefficients);
+                self.give(operand, coefficients);
             }
             Op::Dense(dense) => {
-                let (weight, bias) = (dense.weight(), dense.bias());
-                let (outer, inner) = (weight.rows(), weight.columns());
-                let positions = width / outer;
-                let mut product = vec![0.0; self.rows * positions * inner];
-                add_product(&mut product, coefficients, weight.values(), self.rows * positions, outer, inner);
-                // How large each output can be if all its terms have the same sign: what errors are relative to.
-                let range = &self.setting.ranges[operand.index()];
-                let mut weights_times_magnitudes = Vec::with_capacity(width);
-                for position in 0..positions {
-                    for output in 0..outer {
-                        let terms = weight.row(output).iter().enumerate();
-                        let sum: f64 = terms.map(|(i, w)| w.abs() * range.magnitude(position * inner + i)).sum();
-                        // What underflowed is more than made up for.
-                        weights_times_magnitudes.push(sum + 2.0 * inner as f64 * f64::MIN_POSITIVE);
-                    }
+                let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
+                let mut product = vec![N::default(); coefficients.len() / outer * inner];
+                N::add_rows_times_weights(&mut product, &coefficients, weight.values(), outer, inner);
+                if N::ROUNDS {
+                    self.add_errors_of_product(dense, &self.setting.ranges[operand.index()], &coefficients);
                 }
-                let slack = slack(outer) * (1.0 + slack(inner));
-                let magnitude: f64 = (0..range.len()).map(|element| range.magnitude(element)).sum();
-                let underflow = 2.0 * outer as f64 * f64::MIN_POSITIVE * (magnitude + 1.0);
                 for (row, constant) in coefficients.chunks_exact(width).zip(&mut self.constants) {
-                    let (mut error, mut zero) = (0.0, true);
-                    for (index, (&c, sum)) in row.iter().zip(&weights_times_magnitudes).enumerate() {
-                        if c == 0.0 {
-                            continue;
-                        }
-                        zero = false;
-                        error += c.abs() * sum;
-                        if let Some(bias) = bias {
-                            constant.add_product(c, bias[index % outer]);
-                        }
-                    }
-                    if !zero {
-                        constant.add_error(error * slack * (1.0 + self::slack(width)) + underflow);
+                    for (c, &bias) in row.iter().zip(dense.bias().unwrap_or_default().iter().cycle()) {
+                        constant.add_product(c, &N::of(bias));
                     }
                 }
                 self.give(operand, product);
             }
             Op::Elementwise(elementwise) => {
                 let constants = elementwise.constant().expand(made.shape());
-                let mut scaled = coefficients.to_vec();
                 let range = &self.setting.ranges[operand.index()];
-                for (row, constant) in scaled.chunks_exact_mut(width).zip(&mut self.constants) {
+                for (row, constant) in coefficients.chunks_exact_mut(width).zip(&mut self.constants) {
                     for (element, (c, &k)) in row.iter_mut().zip(&constants).enumerate() {
-                        let given = *c;
-                        match elementwise.arithmetic() {
+                        let factor = N::of(k);
+                        let scaled = match elementwise.arithmetic() {
                             Arithmetic::Add => {
-                                constant.add_product(given, k);
+                                constant.add_product(c, &factor);
                                 continue;
                             }
-                            Arithmetic::Multiply => *c *= k,
-                            Arithmetic::Divide => *c /= k,
+                            Arithmetic::Multiply => c.times(&factor),
+                            Arithmetic::Divide => c.over(&factor),
+                        };
+                        if !c.is_zero() && k != 0.0 {
+                            constant.add_error(&rounding(&scaled, &range.magnitude(element)));
                         }
-                        if given != 0.0 && k != 0.0 {
-                            constant.add_error(rounding(*c, range.magnitude(element)));
-                        }
+                        *c = scaled;
                     }
                 }
-                self.give(operand, scaled);
+                self.give(operand, coefficients);
             }
-            Op::Reshape(_) => self.give(operand, coefficients.to_vec()),
+            Op::Reshape(_) => self.give(operand, coefficients),
             Op::Transpose(transpose) => {
                 let sources = transpose.sources(self.setting.network.shape(operand).extents());
-                let mut moved = vec![0.0; coefficients.len()];
+                let mut moved = vec![N::default(); coefficients.len()];
                 for (row, target) in coefficients.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                    for (&c, &source) in row.iter().zip(&sources) {
-                        target[source] = c;
+                    for (c, &source) in row.iter().zip(&sources) {
+                        target[source] = c.clone();
                     }
                 }
                 self.give(operand, moved);
             }
             Op::Sum(_) => {
-                self.give(operand, coefficients.to_vec());
-                self.give(made.operands()[1], coefficients.to_vec());
+                self.give(operand, coefficients.clone());
+                self.give(made.operands()[1], coefficients);
             }
         }
     }
 
-    /// The coefficients on pre-activations that stand for those on a layer's outputs.
-    fn relax(&mut self, layer: usize, coefficients: &[f64]) -> Vec<f64> {
+    /// Takes into account how far the product of coefficients and weights can be off.
+    fn add_errors_of_product(&mut self, dense: &Dense, range: &Range<N>, coefficients: &[N]) {
+        let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
+        let sizes: Vec<N> = (0..range.len()).map(|element| range.magnitude(element)).collect();
+        // How large each output can be if all its terms have the same sign: what errors are relative to.
+        let mut sums = Vec::with_capacity(range.len() / inner * outer);
+        for sizes in sizes.chunks_exact(inner) {
+            for output in 0..outer {
+                // What underflowed is more than made up for.
+                let mut sum = underflow::<N>(inner);
+                weight.row(output).iter().zip(sizes).for_each(|(w, size)| sum.add(&N::of(w.abs()).times(size)));
+                sums.push(sum);
+            }
+        }
+        let total = sizes.iter().fold(N::of(1.0), |total, size| total.plus(size));
+        let (width, one) = (sums.len(), N::of(1.0));
+        let factor = slack::<N>(outer).times(&one.plus(&slack(inner))).times(&one.plus(&slack(width)));
+        for (row, constant) in coefficients.chunks_exact(width).zip(&mut self.constants) {
+            let mut size = N::default();
+            row.iter().zip(&sums).for_each(|(c, sum)| size.add(&c.abs().times(sum)));
+            if row.iter().any(|c| !c.is_zero()) {
+                constant.add_error(&size.times(&factor).plus(&underflow::<N>(outer).times(&total)));
+            }
+        }
+    }
+
+    /// Replaces coefficients on a layer's outputs by those on pre-activations that stand for them.
+    fn relax(&mut self, layer: usize, coefficients: &mut [N]) {
         let range = &self.setting.ranges[self.setting.network.pre_activation(layer).index()];
         let width = range.len();
-        let mut relaxed = coefficients.to_vec();
-        for (index, (row, constant)) in relaxed.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
+        let zero = N::default();
+        for (index, (row, constant)) in coefficients.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
             let slopes = self.setting.slopes.of(layer, self.skipped + index);
             for (unit, c) in row.iter_mut().enumerate() {
-                let (l, u) = (range.lower[unit], range.upper[unit]);
-                if l >= 0.0 || *c == 0.0 || c.is_nan() {
+                let (l, u) = (&range.lower[unit], &range.upper[unit]);
+                if *l >= zero || c.is_zero() || !c.is_finite() {
                     continue;
                 }
-                if u <= 0.0 {
-                    *c = 0.0;
-                } else if *c > 0.0 {
-                    let d = (*c * (u / (u - l))).clamp(0.0, *c);
-                    // Both are products of non-negative numbers, `c - d` rounded up first.
-                    let left = rounded_up(d * -l);
-                    let right = rounded_up((*c - d).next_up() * u);
-                    constant.add_excess(left.max(right));
-                    *c = d;
+                if *u <= zero {
+                    *c = zero.clone();
+                } else if *c > zero {
+                    let chord = u.share_of(&u.minus(l)).clamp(0.0, 1.0);
+                    let part = if chord.is_nan() { N::of(f64::INFINITY) } else { c.times(&N::of(chord)) };
+                    // Both are products of numbers that are not negative, the difference rounded up first.
+                    let left = above(part.times(&l.negative()));
+                    let right = above(c.minus(&part).up().times(u));
+                    constant.add_excess(&left.larger(&right));
+                    *c = part;
                 } else {
-                    let chosen = slopes.and_then(|slopes| slopes.get(unit).copied());
-                    let slope = chosen.unwrap_or(if u > -l { 1.0 } else { 0.0 });
-                    *c = if slope.is_nan() { 0.0 } else { (*c * slope).clamp(*c, 0.0) };
+                    let chosen = slopes.and_then(|slopes| slopes.get(unit).copied()).filter(|slope| !slope.is_nan());
+                    let slope = chosen.unwrap_or(if *u > l.negative() { 1.0 } else { 0.0 });
+                    *c = c.times(&N::of(slope.clamp(0.0, 1.0)));
                 }
             }
             for cut in self.setting.cuts.iter().filter(|cut| cut.layer == layer) {
-                row[cut.unit] += cut.addend();
+                row[cut.unit].add(&N::of(cut.addend()));
             }
         }
-        relaxed
     }
 
     /// The maximum over the domain.
-    fn concretise(&self) -> Vec<Bound> {
+    fn concretise(&self) -> Vec<Bound<N>> {
         let range = &self.setting.ranges[ValueId::INPUT.index()];
         let Some(coefficients) = &self.coefficients[ValueId::INPUT.index()] else {
             return self.constants.iter().map(Upper::bound).collect();
         };
         let rows = coefficients.chunks_exact(range.len()).zip(&self.constants);
-        rows.map(|(row, &constant)| {
-            let mut sum = constant;
-            for ((&c, &lo), &hi) in row.iter().zip(&range.lower).zip(&range.upper) {
-                sum.add_product(c, if c > 0.0 { hi } else { lo });
+        rows.map(|(row, constant)| {
+            let mut sum = constant.clone();
+            for ((c, lo), hi) in row.iter().zip(&range.lower).zip(&range.upper) {
+                sum.add_product(c, if c.is_positive() { hi } else { lo });
             }
             sum.bound()
         })
@@ -255,10 +257,14 @@ impl Pass<'_> {
 
 /// How far a coefficient that is a rounded product, quotient or sum of doubles can move the result, on a value of this magnitude: more than 0,
 /// unless the value is 0.
-fn rounding(coefficient: f64, magnitude: f64) -> f64 {
-    if magnitude == 0.0 { 0.0 } else { rounded_up((coefficient.abs() * f64::EPSILON + f64::MIN_POSITIVE) * magnitude) }
+fn rounding<N: Number>(coefficient: &N, magnitude: &N) -> N {
+    if !N::ROUNDS || magnitude.is_zero() {
+        return N::default();
+    }
+    above(coefficient.abs().times(&N::of(f64::EPSILON)).plus(&underflow(1)).times(magnitude))
 }
 
-fn rounded_up(product: f64) -> f64 {
-    if product == 0.0 { f64::MIN_POSITIVE } else { product.next_up() }
+/// An upper bound of what was rounded to this product of numbers that are not negative.
+fn above<N: Number>(product: N) -> N {
+    if N::ROUNDS && product.is_zero() { N::of(f64::MIN_POSITIVE) } else { product.up() }
 }

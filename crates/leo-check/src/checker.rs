@@ -6,20 +6,18 @@ use leo_network::{Domain, DomainError, Network, ValueId};
 use rayon::prelude::*;
 
 use crate::backward::{self, Setting, Target};
-use crate::exact;
+use crate::exact::Exact;
 use crate::facts::{Cut, Side, Slopes, Tree};
+use crate::number::Number;
 use crate::range::Range;
 use crate::sound::Bound;
-use crate::witness;
 
 /// Goes through a network layer by layer, and knows for every value on the way a range that is proved.
 #[derive(Clone, Debug)]
-pub struct Checker<'n> {
+pub struct Checker<'n, N = f64> {
     network: &'n Network,
     /// Of the input, and of what each node made, up to the pre-activations of the layer it stands at.
-    ranges: Vec<Range>,
-    /// For the same values, how far what [`leo_network::Evaluator`] computes in double precision can be from the exact number.
-    errors: Vec<Vec<f64>>,
+    ranges: Vec<Range<N>>,
     layer: Option<usize>,
     /// How many bounds go through one matrix product.
     block: usize,
@@ -27,27 +25,25 @@ pub struct Checker<'n> {
 
 /// Ranges that are proved, of all values of a network on a domain. Only a [`Checker`] makes them.
 #[derive(Clone, Debug)]
-pub struct Facts<'n> {
+pub struct Facts<'n, N = f64> {
     network: &'n Network,
-    ranges: Vec<Range>,
-    errors: Vec<Vec<f64>>,
+    ranges: Vec<Range<N>>,
 }
 
-impl<'n> Facts<'n> {
+impl<'n, N: Number> Facts<'n, N> {
     /// The network that they are about.
     pub fn network(&self) -> &'n Network {
         self.network
     }
 
     /// Where a value can lie.
-    pub fn range(&self, value: ValueId) -> &Range {
+    pub fn range(&self, value: ValueId) -> &Range<N> {
         &self.ranges[value.index()]
     }
 
-    /// For each element of a value, how far what [`leo_network::Evaluator`] computes in double precision can be from the exact number, at whatever
-    /// point of the domain.
-    pub fn evaluation_error(&self, value: ValueId) -> &[f64] {
-        &self.errors[value.index()]
+    /// Where the input, and what each node makes, can lie.
+    pub fn ranges(&self) -> &[Range<N>] {
+        &self.ranges
     }
 }
 
@@ -56,15 +52,25 @@ const BLOCK_ROWS: usize = 128;
 const BLOCK_NUMBERS: usize = 1 << 22;
 
 impl<'n> Checker<'n> {
-    /// Begins with the domain.
+    /// Begins with the domain, in double precision.
     ///
     /// # Errors
     /// If the domain does not have as many inputs as the network.
     pub fn new(network: &'n Network, domain: &Domain) -> Result<Self, DomainError> {
+        Self::begin(network, domain)
+    }
+}
+
+impl<'n, N: Number> Checker<'n, N> {
+    /// Begins with the domain, in any arithmetic.
+    ///
+    /// # Errors
+    /// If the domain does not have as many inputs as the network.
+    pub fn begin(network: &'n Network, domain: &Domain) -> Result<Self, DomainError> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
-        let (ranges, errors) = (vec![Range::of_domain(&domain)], vec![witness::error_of_input(network)]);
-        let block = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
-        Ok(Self { network, ranges, errors, layer: None, block })
+        let rows = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
+        let block = if N::ROUNDS { rows } else { 1 };
+        Ok(Self { network, ranges: vec![Range::of_domain(&domain)], layer: None, block })
     }
 
     /// Goes on to the next layer of ReLUs, whose node it returns, and proves ranges of its pre-activations by intervals,
@@ -76,71 +82,59 @@ impl<'n> Checker<'n> {
         Some(layer)
     }
 
-    /// Finds ranges, by intervals, and errors of what the nodes before this one make.
+    /// Finds ranges, by intervals, of what the nodes before this one make.
     fn go_to(&mut self, end: usize) {
         for node in self.ranges.len() - 1..end {
             self.ranges.push(Range::of_node(self.network, node, &self.ranges));
-            self.errors.push(witness::error_of_node(self.network, node, &self.ranges, &self.errors));
         }
     }
 
     /// All that is proved, with intervals for what comes after the layer it stands at.
-    pub fn finish(mut self) -> Facts<'n> {
+    pub fn finish(mut self) -> Facts<'n, N> {
         self.go_to(self.network.nodes().len());
-        Facts { network: self.network, ranges: self.ranges, errors: self.errors }
+        Facts { network: self.network, ranges: self.ranges }
     }
 
     /// The proved range of the pre-activations of a layer that the checker has come to.
     ///
     /// # Panics
     /// If it has not come there yet.
-    pub fn range(&self, layer: usize) -> &Range {
+    pub fn range(&self, layer: usize) -> &Range<N> {
         &self.ranges[self.network.pre_activation(layer).index()]
     }
 
     /// Proved ranges of the input, and of what each node up to here made.
-    pub fn ranges(&self) -> &[Range] {
+    pub fn ranges(&self) -> &[Range<N>] {
         &self.ranges
     }
 
-    /// For each unit of a layer that the checker has come to, a number such that every pre-activation that
-    /// [`leo_network::Evaluator`] computes in double precision, at whatever point of the domain, has the sign that it
-    /// seems to have if it is further from 0 than that.
-    ///
-    /// # Panics
-    /// If it has not come there yet.
-    pub fn evaluation_error(&self, layer: usize) -> &[f64] {
-        &self.errors[self.network.pre_activation(layer).index()]
-    }
-
-    /// Whether pre-activations of some units are above, below or at 0 at a point of the domain: by intervals, which are narrow at a point, and where
-    /// that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for the few points that that leaves in doubt.
-    ///
-    /// `None` if the point is not in the domain, or if the network divides, so that values are no sums of powers of two, and intervals do not
-    /// suffice.
+    /// Whether pre-activations of some units are above, below or at 0 at a point: by intervals, which are narrow at a point, and where
+    /// that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for few points. `None` if the point is not in the domain.
     ///
     /// # Panics
     /// If the layer has no such unit.
-    pub fn signs(&self, layer: usize, units: &[usize], point: &[f64]) -> Vec<Option<Ordering>> {
+    pub fn signs(&self, layer: usize, units: &[usize], point: &[f64]) -> Option<Vec<Ordering>> {
         let domain = &self.ranges[ValueId::INPUT.index()];
-        let inside = |(&x, (&lo, &hi)): (&f64, (&f64, &f64))| lo <= x && x <= hi;
+        let inside = |(&x, (lo, hi)): (&f64, (&N, &N))| x.is_finite() && *lo <= N::of(x) && N::of(x) <= *hi;
         if point.len() != domain.len() || !point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside) {
-            return vec![None; units.len()];
+            return None;
         }
         let value = self.network.pre_activation(layer);
-        let mut ranges = vec![Range { lower: point.to_vec(), upper: point.to_vec() }];
-        for node in 0..value.index() {
-            ranges.push(Range::of_node(self.network, node, &ranges));
-        }
-        let range = &ranges[value.index()];
-        let certain = |unit: usize| match (range.lower[unit] > 0.0, range.upper[unit] < 0.0) {
+        let range = range_at_point::<N>(self.network, value, point);
+        let certain = |unit: usize| match (range.lower[unit].is_positive(), range.upper[unit] < N::default()) {
             (true, _) => Some(Ordering::Greater),
             (_, true) => Some(Ordering::Less),
             _ => None,
         };
-        let doubtful: Vec<usize> = units.iter().copied().filter(|&unit| certain(unit).is_none()).collect();
-        let mut settled = exact::signs(self.network, value, &doubtful, point).into_iter();
-        units.iter().map(|&unit| certain(unit).or_else(|| settled.next().flatten())).collect()
+        let exact = match units.iter().all(|&unit| certain(unit).is_some()) {
+            true => None,
+            false => Some(range_at_point::<Exact>(self.network, value, point)),
+        };
+        let sign = |&unit: &usize| {
+            let exactly = || exact.as_ref().and_then(|range| range.lower[unit].partial_cmp(&Exact::default()));
+            certain(unit).or_else(exactly).unwrap_or(Ordering::Equal)
+        };
+        Some(units.iter().map(sign).collect())
     }
 
     /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what
@@ -155,8 +149,8 @@ impl<'n> Checker<'n> {
         // The same blocks however many threads there are, so that the same numbers come out.
         let blocks: Vec<(usize, &[Target])> =
             targets.chunks(self.block).enumerate().map(|(index, block)| (index * self.block, block)).collect();
-        let limits: Vec<Vec<f64>> =
-            blocks.into_par_iter().map(|(skipped, block)| limits(setting, block, skipped)).collect();
+        let limits: Vec<Vec<N>> =
+            blocks.into_par_iter().map(|(skipped, block)| limits(&setting, block, skipped)).collect();
         for (target, limit) in targets.into_iter().zip(limits.into_iter().flatten()) {
             self.keep(layer, target, limit);
         }
@@ -172,7 +166,7 @@ impl<'n> Checker<'n> {
             let target = Target { element: *element, side: *side };
             (target, self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new()))
         };
-        let limits: Vec<(Target, f64)> = bounds.par_iter().map(limit).collect();
+        let limits: Vec<(Target, N)> = bounds.par_iter().map(limit).collect();
         for (target, limit) in limits {
             self.keep(layer, target, limit);
         }
@@ -184,49 +178,65 @@ impl<'n> Checker<'n> {
         layer: usize,
         target: Target,
         tree: &Tree,
-        ranges: &mut Vec<Range>,
+        ranges: &mut Vec<Range<N>>,
         cuts: &mut Vec<Cut>,
-    ) -> f64 {
+    ) -> N {
         let (cut, unit, off, on) = match tree {
             Tree::Leaf { multipliers, slopes } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
-                return limits(Setting { network: self.network, layer, ranges, slopes, cuts }, &[target], 0)[0];
+                let setting = Setting { network: self.network, layer, ranges, slopes, cuts };
+                return limits(&setting, &[target], 0).remove(0);
             }
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
         };
         assert!(cut < layer && self.network.relu_layers().any(|layer| layer == cut), "an earlier layer of ReLUs");
         let value = self.network.pre_activation(cut).index();
-        let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
-        ranges[value].upper[unit] = upper.min(0.0);
+        let (lower, upper) = (ranges[value].lower[unit].clone(), ranges[value].upper[unit].clone());
+        ranges[value].upper[unit] = upper.smaller(&N::default());
         cuts.push(Cut { layer: cut, unit, on: false, multiplier: 0.0 });
         let off = self.limit_of_tree(layer, target, off, ranges, cuts);
         cuts.pop();
         ranges[value].upper[unit] = upper;
-        ranges[value].lower[unit] = lower.max(0.0);
+        ranges[value].lower[unit] = lower.positive_part();
         cuts.push(Cut { layer: cut, unit, on: true, multiplier: 0.0 });
         let on = self.limit_of_tree(layer, target, on, ranges, cuts);
         cuts.pop();
         ranges[value].lower[unit] = lower;
-        off.max(on)
+        off.larger(&on)
     }
 
-    fn keep(&mut self, layer: usize, target: Target, limit: f64) {
+    fn keep(&mut self, layer: usize, target: Target, limit: N) {
         let range = &mut self.ranges[self.network.pre_activation(layer).index()];
         match target.side {
-            Side::Lower => range.tighten(target.element, 0.0 - limit, f64::INFINITY),
-            Side::Upper => range.tighten(target.element, f64::NEG_INFINITY, limit),
+            Side::Lower => range.tighten(target.element, Some(N::default().minus(&limit)), None),
+            Side::Upper => range.tighten(target.element, None, Some(limit)),
         }
     }
 }
 
+/// Where a value lies at a point, up to rounding.
+fn range_at_point<N: Number>(network: &Network, value: ValueId, point: &[f64]) -> Range<N> {
+    let mut ranges = vec![Range::of_point(point)];
+    for node in 0..value.index() {
+        ranges.push(Range::of_node(network, node, &ranges));
+    }
+    ranges.swap_remove(value.index())
+}
+
 /// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative. Chosen slopes
 /// have rows for `skipped` other targets before.
-fn limits(setting: Setting<'_>, targets: &[Target], skipped: usize) -> Vec<f64> {
-    let settled = |(row, (&target, bound)): (usize, (&Target, Bound))| {
-        let exact = bound.is_doubtful().then(|| exact::bound(setting, target, skipped + row)).flatten();
-        exact.map_or(bound.limit, |exact| exact.min(bound.limit))
+fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target], skipped: usize) -> Vec<N> {
+    let exactly = |row: usize, target: Target| {
+        let ranges = setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?;
+        let Setting { network, layer, slopes, cuts, .. } = *setting;
+        let bounds = backward::bounds(&Setting { network, layer, ranges: &ranges, slopes, cuts }, &[target], row);
+        Some(N::of(bounds[0].limit.rounded_up()))
+    };
+    let settled = |(row, (&target, bound)): (usize, (&Target, Bound<N>))| {
+        let exact = if bound.is_doubtful() { exactly(skipped + row, target) } else { None };
+        exact.map_or(bound.limit.clone(), |exact| exact.smaller(&bound.limit))
     };
     targets.iter().zip(backward::bounds(setting, targets, skipped)).enumerate().map(settled).collect()
 }

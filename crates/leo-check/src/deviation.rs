@@ -20,6 +20,7 @@ use leo_network::{Network, Node, ValueId};
 
 use crate::checker::Facts;
 use crate::forms::{Basis, Forms, Multiple, Sum};
+use crate::number::Number;
 use crate::range::Range;
 
 /// What a unit of the first network is expressed by.
@@ -112,7 +113,11 @@ pub enum Mismatch {
 ///
 /// # Errors
 /// If the correspondence is not about these networks.
-pub fn deviation(facts: &Facts<'_>, second: &Network, pairs: &Correspondence) -> Result<Vec<Vec<f64>>, Mismatch> {
+pub fn deviation<N: Number>(
+    facts: &Facts<'_, N>,
+    second: &Network,
+    pairs: &Correspondence,
+) -> Result<Vec<Vec<N>>, Mismatch> {
     let first = facts.network();
     let shapes = |network: &Network| {
         let outputs = network.outputs().iter().map(|&value| network.shape(value).clone());
@@ -152,20 +157,20 @@ fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -
 }
 
 /// The first network, expressed by the basis.
-struct Expressed {
-    basis: Basis,
+struct Expressed<N> {
+    basis: Basis<N>,
     /// What each value is. An anchor is in the basis.
-    forms: Vec<Forms>,
+    forms: Vec<Forms<N>>,
     /// What each anchor was before it was put into the basis.
-    anchors: BTreeMap<ValueId, Forms>,
+    anchors: BTreeMap<ValueId, Forms<N>>,
 }
 
-impl Expressed {
-    fn new(facts: &Facts<'_>, pairs: &Correspondence) -> Result<Self, Mismatch> {
+impl<N: Number> Expressed<N> {
+    fn new(facts: &Facts<'_, N>, pairs: &Correspondence) -> Result<Self, Mismatch> {
         let network = facts.network();
         let input = ValueId::INPUT.index();
         let mut basis = Basis::from([(input, facts.range(ValueId::INPUT).clone())]);
-        let mut forms = vec![Forms::identity(input, vec![0.0; network.input().elements()])];
+        let mut forms = vec![Forms::identity(input, vec![N::default(); network.input().elements()])];
         let mut anchors = BTreeMap::from([(ValueId::INPUT, forms[0].clone())]);
         let mut layers = pairs.claims.iter().enumerate();
         for (index, node) in network.nodes().iter().enumerate() {
@@ -177,7 +182,7 @@ impl Expressed {
                 let units = Units {
                     claims,
                     given: &forms[node.operands()[0].index()],
-                    own: &Forms::identity(value.index(), vec![0.0; claims.len()]),
+                    own: &Forms::identity(value.index(), vec![N::default(); claims.len()]),
                     range,
                     basis: &basis,
                 };
@@ -185,12 +190,12 @@ impl Expressed {
                 let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
                 Forms::collected(&outputs, &basis)
             } else {
-                let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
                 Forms::of_node(network, node, &operands, &basis)
             };
             if pairs.anchors.iter().any(|&(anchor, _)| anchor == value) {
                 basis.insert(value.index(), facts.range(value).clone());
-                let identity = Forms::identity(value.index(), vec![0.0; made.len()]);
+                let identity = Forms::identity(value.index(), vec![N::default(); made.len()]);
                 anchors.insert(value, std::mem::replace(&mut made, identity));
             }
             forms.push(made);
@@ -199,7 +204,12 @@ impl Expressed {
     }
 
     /// What each value of the second network is.
-    fn of_second(&self, facts: &Facts<'_>, second: &Network, pairs: &Correspondence) -> Result<Vec<Forms>, Mismatch> {
+    fn of_second(
+        &self,
+        facts: &Facts<'_, N>,
+        second: &Network,
+        pairs: &Correspondence,
+    ) -> Result<Vec<Forms<N>>, Mismatch> {
         let mut forms = vec![self.forms[ValueId::INPUT.index()].clone()];
         let mut layers = pairs.roles.iter().enumerate();
         for (index, node) in second.nodes().iter().enumerate() {
@@ -213,13 +223,16 @@ impl Expressed {
                 let outputs = roles.iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
                 Forms::collected(&outputs, &self.basis)
             } else {
-                let operands: Vec<&Forms> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
                 Forms::of_node(second, node, &operands, &self.basis)
             };
             if let Some((anchor, _)) = pairs.anchors.iter().find(|&&(_, anchor)| anchor == value) {
                 let mut distances = self.distances(&self.anchors[anchor], &made);
                 if let Some(passed) = self.passed_on(facts.network(), *anchor, second, node, &forms, pairs) {
-                    distances.iter_mut().zip(passed).for_each(|(distance, passed)| *distance = distance.min(passed));
+                    distances
+                        .iter_mut()
+                        .zip(passed)
+                        .for_each(|(distance, passed)| *distance = distance.smaller(&passed));
                 }
                 made = Forms::identity(anchor.index(), distances);
             }
@@ -235,9 +248,9 @@ impl Expressed {
         anchor: ValueId,
         second: &Network,
         node: &Node,
-        forms: &[Forms],
+        forms: &[Forms<N>],
         pairs: &Correspondence,
-    ) -> Option<Vec<f64>> {
+    ) -> Option<Vec<N>> {
         let same = &first.nodes()[anchor.node()?];
         let belong = |(a, b): (&ValueId, &ValueId)| {
             pairs.anchors.contains(&(*a, *b)) || (*a, *b) == (ValueId::INPUT, ValueId::INPUT)
@@ -245,7 +258,7 @@ impl Expressed {
         if same.op() != node.op() || !same.operands().iter().zip(node.operands()).all(belong) {
             return None;
         }
-        let errors: Vec<Forms> = node.operands().iter().map(|operand| forms[operand.index()].errors()).collect();
+        let errors: Vec<Forms<N>> = node.operands().iter().map(|operand| forms[operand.index()].errors()).collect();
         Some(match node.op() {
             // A ReLU brings no two numbers further apart.
             Op::Relu(_) => errors[0].radii().to_vec(),
@@ -255,23 +268,23 @@ impl Expressed {
     }
 
     /// How far the rows of two values can be apart.
-    fn distances(&self, first: &Forms, second: &Forms) -> Vec<f64> {
+    fn distances(&self, first: &Forms<N>, second: &Forms<N>) -> Vec<N> {
         let row = |row| second.distance(row, Multiple { forms: first, row, factor: 1.0 }, &self.basis);
         (0..second.len()).map(row).collect()
     }
 
     /// What a unit of the second network gives, if it can have this role.
-    fn played<'f>(&'f self, first: &Network, given: &'f Forms, unit: usize, role: Role) -> Option<Sum<'f>> {
+    fn played<'f>(&'f self, first: &Network, given: &'f Forms<N>, unit: usize, role: Role) -> Option<Sum<'f, N>> {
         match role {
             Role::Linear => {
                 let (least, _) = given.bounds(unit, &self.basis);
                 let terms = vec![Multiple { forms: given, row: unit, factor: 1.0 }];
-                Some(Sum { terms, radius: (0.0 - least).max(0.0), ..Sum::default() })
+                Some(Sum { terms, radius: least.negative().positive_part(), constant: 0.0 })
             }
-            Role::Constant(constant) => {
+            Role::Constant(constant) if constant.is_finite() => {
                 let (least, most) = given.bounds(unit, &self.basis);
-                let radius = furthest(least.max(0.0), most.max(0.0), constant);
-                Some(Sum { constant, radius, ..Sum::default() })
+                let radius = furthest(&least.positive_part(), &most.positive_part(), constant);
+                Some(Sum { terms: Vec::new(), constant, radius })
             }
             Role::Copy { layer, unit: copied, factor } => {
                 let node = first.relu_layers().find(|&node| node == layer)?;
@@ -280,40 +293,42 @@ impl Expressed {
                 can_be.then(|| {
                     let radius = given.distance(unit, Multiple { forms: theirs, row: copied, factor }, &self.basis);
                     let output = &self.forms[first.result_of(node).index()];
-                    Sum { terms: vec![Multiple { forms: output, row: copied, factor }], radius, ..Sum::default() }
+                    Sum { terms: vec![Multiple { forms: output, row: copied, factor }], radius, constant: 0.0 }
                 })
             }
+            Role::Constant(_) => None,
         }
     }
 }
 
 /// A layer of the first network, and what is said of its units.
-struct Units<'a> {
+struct Units<'a, N> {
     claims: &'a [Claim],
     /// The pre-activations.
-    given: &'a Forms,
+    given: &'a Forms<N>,
     /// The units themselves, as elements of the basis.
-    own: &'a Forms,
+    own: &'a Forms<N>,
     /// Proved ranges of the pre-activations.
-    range: &'a Range,
-    basis: &'a Basis,
+    range: &'a Range<N>,
+    basis: &'a Basis<N>,
 }
 
-impl<'a> Units<'a> {
+impl<'a, N: Number> Units<'a, N> {
     /// What a unit gives, in terms of the basis, if that is a claim that can be made.
-    fn claimed(&self, unit: usize) -> Option<Sum<'a>> {
+    fn claimed(&self, unit: usize) -> Option<Sum<'a, N>> {
         let linear = |row: usize, factor: f64| Multiple { forms: self.given, row, factor };
         let element = |row: usize, factor: f64| Multiple { forms: self.own, row, factor };
         match self.claims[unit] {
-            Claim::Itself => Some(Sum { terms: vec![element(unit, 1.0)], ..Sum::default() }),
-            Claim::Constant(constant) => {
+            Claim::Itself => Some(Sum { terms: vec![element(unit, 1.0)], constant: 0.0, radius: N::default() }),
+            Claim::Constant(constant) if constant.is_finite() => {
                 let (lower, upper) = self.bounds(unit);
-                let radius = furthest(lower.max(0.0), upper.max(0.0), constant);
-                Some(Sum { constant, radius, ..Sum::default() })
+                let radius = furthest(&lower.positive_part(), &upper.positive_part(), constant);
+                Some(Sum { terms: Vec::new(), constant, radius })
             }
-            Claim::Linear(constant) => {
+            Claim::Linear(constant) if constant.is_finite() => {
                 let (lower, upper) = self.bounds(unit);
-                let radius = furthest((0.0 - upper).max(0.0), (0.0 - lower).max(0.0), constant);
+                let [least, most] = [upper, lower].map(|bound| bound.negative().positive_part());
+                let radius = furthest(&least, &most, constant);
                 Some(Sum { terms: vec![linear(unit, 1.0)], constant, radius })
             }
             Claim::Multiple { of, factor } => {
@@ -325,28 +340,24 @@ impl<'a> Units<'a> {
                 if factor < 0.0 {
                     terms.push(linear(of, factor));
                 }
-                Some(Sum { terms, radius, ..Sum::default() })
+                Some(Sum { terms, radius, constant: 0.0 })
             }
+            Claim::Constant(_) | Claim::Linear(_) => None,
         }
     }
 
     /// Where a pre-activation can lie: two bounds are known on each side, by its range and by its expression.
-    fn bounds(&self, unit: usize) -> (f64, f64) {
+    fn bounds(&self, unit: usize) -> (N, N) {
         let (least, most) = self.given.bounds(unit, self.basis);
-        (self.range.lower[unit].max(least), self.range.upper[unit].min(most))
+        (self.range.lower[unit].larger(&least), self.range.upper[unit].smaller(&most))
     }
 }
 
-/// How far anything between two numbers can be from a third.
-fn furthest(least: f64, most: f64, number: f64) -> f64 {
-    apart(least, number).max(apart(most, number))
-}
-
-/// How far two numbers are apart, rounded up.
-fn apart(a: f64, b: f64) -> f64 {
-    match (a - b).abs() {
-        0.0 => 0.0,
-        distance if distance.is_nan() => f64::INFINITY,
-        distance => distance.next_up(),
-    }
+/// How far anything between two numbers can be from a third, rounded up.
+fn furthest<N: Number>(least: &N, most: &N, number: f64) -> N {
+    let apart = |end: &N| {
+        let distance = end.minus(&N::of(number)).abs();
+        if distance.is_zero() { distance } else { distance.up() }
+    };
+    apart(least).larger(&apart(most))
 }

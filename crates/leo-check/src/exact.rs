@@ -1,262 +1,264 @@
-//! Linear bounds, and signs at points, without any rounding, for the few that rounding leaves in doubt.
+//! Numbers that are never rounded.
 //!
-//! Every double is a whole number times a power of two, and so are sums and products of such numbers. The substitution is the same
-//! as in [`crate::backward`]; here nothing is rounded until the end, and then upward.
+//! Every double is a whole number times a power of two, and so are sums and products of such numbers. What a division leaves is a whole number below.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId};
 use num_bigint::{BigInt, Sign};
+use rayon::prelude::*;
 
-use crate::backward::{Setting, Target};
+use crate::number::Number;
 
-/// `mantissa * 2^exponent`.
+/// `mantissa * 2^exponent / divisor`.
 #[derive(Clone, Debug, Default)]
-struct Dyadic {
+pub struct Exact {
     mantissa: BigInt,
     exponent: i64,
+    /// More than 0; nothing stands for 1.
+    divisor: Option<Arc<BigInt>>,
 }
 
-impl Dyadic {
-    /// A finite double.
-    fn new(number: f64) -> Self {
-        let bits = number.to_bits();
-        let (biased, fraction) = ((bits >> 52 & 0x7ff) as i64, bits & ((1 << 52) - 1));
-        let (mantissa, exponent) = if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
-        if mantissa == 0 {
-            return Self::default();
+/// A finite double as a whole number times a power of two.
+fn parts(number: f64) -> (i64, i64) {
+    let bits = number.to_bits();
+    let (biased, fraction) = ((bits >> 52 & 0x7ff) as i64, (bits & ((1 << 52) - 1)) as i64);
+    debug_assert!(biased != 0x7ff, "{number} is not finite");
+    let (mantissa, exponent) = if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
+    if mantissa == 0 {
+        return (0, 0);
+    }
+    let shift = mantissa.trailing_zeros();
+    let mantissa = mantissa >> shift;
+    (if number < 0.0 { -mantissa } else { mantissa }, exponent + i64::from(shift))
+}
+
+impl Exact {
+    fn sign(&self) -> Sign {
+        self.mantissa.sign()
+    }
+
+    /// Adds a multiple of another number.
+    fn add_multiple(&mut self, other: &Self, factor: f64) {
+        let (mantissa, exponent) = parts(factor);
+        if mantissa != 0 && other.sign() != Sign::NoSign {
+            let mantissa = &other.mantissa * mantissa;
+            self.take(Self { mantissa, exponent: other.exponent + exponent, divisor: other.divisor.clone() });
         }
-        let shift = mantissa.trailing_zeros();
-        let mantissa = BigInt::from(mantissa >> shift);
-        Self { mantissa: if number < 0.0 { -mantissa } else { mantissa }, exponent: exponent + i64::from(shift) }
     }
 
-    fn is_zero(&self) -> bool {
-        self.mantissa.sign() == Sign::NoSign
+    /// Adds a number that is not needed any more.
+    fn take(&mut self, mut other: Self) {
+        if self.sign() == Sign::NoSign {
+            *self = other;
+            return;
+        }
+        if self.divisor != other.divisor {
+            let [mine, theirs] = [&self.divisor, &other.divisor].map(|divisor| divisor.as_deref().cloned());
+            let [mine, theirs] = [mine, theirs].map(|divisor| divisor.unwrap_or_else(|| BigInt::from(1)));
+            let common = greatest_common_divisor(mine.clone(), theirs.clone());
+            self.mantissa *= &theirs / &common;
+            other.mantissa *= &mine / &common;
+            self.divisor = Some(Arc::new(mine / common * theirs));
+        }
+        match self.exponent.cmp(&other.exponent) {
+            Ordering::Less => other.mantissa <<= (other.exponent - self.exponent) as usize,
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                self.mantissa <<= (self.exponent - other.exponent) as usize;
+                self.exponent = other.exponent;
+            }
+        }
+        self.mantissa += other.mantissa;
     }
 
-    fn is_positive(&self) -> bool {
-        self.mantissa.sign() == Sign::Plus
+    /// Adds the products of weights and rows to a row.
+    fn add_combination<'a>(sum: &mut [Self], terms: impl Iterator<Item = (&'a Self, &'a [f64])>) {
+        for (number, weights) in terms.filter(|(number, _)| !number.is_zero()) {
+            sum.iter_mut().zip(weights).for_each(|(sum, &weight)| sum.add_multiple(number, weight));
+        }
+    }
+}
+
+fn greatest_common_divisor(mut a: BigInt, mut b: BigInt) -> BigInt {
+    while b.sign() != Sign::NoSign {
+        (a, b) = (b.clone(), a % b);
+    }
+    a
+}
+
+impl PartialEq for Exact {
+    fn eq(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Exact {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        let sign = match (self.sign(), other.sign()) {
+            (mine, Sign::NoSign) => mine,
+            (Sign::NoSign, theirs) => -theirs,
+            _ => self.minus(other).sign(),
+        };
+        Some(sign.cmp(&Sign::NoSign))
+    }
+}
+
+impl Number for Exact {
+    const ROUNDS: bool = false;
+
+    fn of(number: f64) -> Self {
+        let (mantissa, exponent) = parts(number);
+        Self { mantissa: mantissa.into(), exponent, divisor: None }
     }
 
     fn add(&mut self, other: &Self) {
-        if other.is_zero() {
-            return;
+        if !other.is_zero() {
+            self.take(other.clone());
         }
-        if self.is_zero() {
-            *self = other.clone();
-            return;
-        }
-        let exponent = self.exponent.min(other.exponent);
-        let shifted = |number: &Self| &number.mantissa << (number.exponent - exponent) as usize;
-        *self = Self { mantissa: shifted(self) + shifted(other), exponent };
     }
 
     fn times(&self, other: &Self) -> Self {
-        Self { mantissa: &self.mantissa * &other.mantissa, exponent: self.exponent + other.exponent }
+        let divisor = match (&self.divisor, &other.divisor) {
+            (Some(mine), Some(theirs)) => Some(Arc::new(&**mine * &**theirs)),
+            (mine, theirs) => mine.clone().or_else(|| theirs.clone()),
+        };
+        Self { mantissa: &self.mantissa * &other.mantissa, exponent: self.exponent + other.exponent, divisor }
     }
 
-    fn minus(&self, other: &Self) -> Self {
-        let mut difference = Self { mantissa: -&other.mantissa, exponent: other.exponent };
-        difference.add(self);
-        difference
+    fn over(&self, other: &Self) -> Self {
+        let magnitude = BigInt::from(other.mantissa.magnitude().clone());
+        let one = BigInt::from(1);
+        let inverse = Self {
+            mantissa: other.divisor.as_deref().unwrap_or(&one) * BigInt::from_biguint(other.sign(), 1_u8.into()),
+            exponent: -other.exponent,
+            divisor: (magnitude != one).then(|| Arc::new(magnitude)),
+        };
+        self.times(&inverse)
     }
 
-    fn max(self, other: Self) -> Self {
-        if self.minus(&other).is_positive() { self } else { other }
+    fn negative(&self) -> Self {
+        Self { mantissa: -&self.mantissa, exponent: self.exponent, divisor: self.divisor.clone() }
     }
 
-    /// A double that is no less: 0 for 0, and never 0 for anything above.
+    fn up(self) -> Self {
+        self
+    }
+
+    fn sum_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.plus(other), Self::default())
+    }
+
+    fn product_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.times(other), Self::default())
+    }
+
+    fn quotient_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.over(other), Self::default())
+    }
+
+    fn is_finite(&self) -> bool {
+        true
+    }
+
+    fn share_of(&self, whole: &Self) -> f64 {
+        self.over(whole).rounded_up()
+    }
+
     fn rounded_up(&self) -> f64 {
-        // What cancelled keeps the exponent of its terms, which means nothing.
         if self.is_zero() {
             return 0.0;
         }
-        // 52 bits of mantissa, rounded toward negative infinity by the shift, and then one more.
-        let excess = self.mantissa.bits() as i64 - 52;
-        let (mantissa, exponent) = if excess > 0 {
-            ((&self.mantissa >> excess as usize) + 1, self.exponent + excess)
-        } else {
-            (self.mantissa.clone(), self.exponent)
-        };
+        // A quotient rounded toward 0, then 52 bits rounded toward negative infinity, and one more after each.
+        let (mut mantissa, mut exponent) = (self.mantissa.clone(), self.exponent);
+        if let Some(divisor) = self.divisor.as_deref() {
+            let room = divisor.bits() + 64;
+            mantissa = (mantissa << room) / divisor + 1;
+            exponent -= room as i64;
+        }
+        let excess = mantissa.bits() as i64 - 52;
+        if excess > 0 {
+            mantissa = (mantissa >> excess as usize) + 1;
+            exponent += excess;
+        }
         let digits = i64::try_from(&mantissa).unwrap_or(i64::MAX) as f64;
         match exponent {
             // Far beyond what matters: 2^-1000 and 2^900, with digits up to 2^52.
-            ..-1000 => {
-                if digits > 0.0 {
-                    1e-270
-                } else {
-                    0.0
-                }
-            }
-            901.. => {
-                if digits > 0.0 {
-                    f64::INFINITY
-                } else {
-                    -1e270
-                }
-            }
+            ..-1000 if digits > 0.0 => 1e-270,
+            ..-1000 => 0.0,
+            901.. if digits > 0.0 => f64::INFINITY,
+            901.. => -1e270,
             _ => digits * f64::from_bits(((exponent + 1023) as u64) << 52),
         }
     }
+
+    fn exactly(&self) -> Option<Exact> {
+        Some(self.clone())
+    }
+
+    fn is_zero(&self) -> bool {
+        self.sign() == Sign::NoSign
+    }
+
+    fn is_positive(&self) -> bool {
+        self.sign() == Sign::Plus
+    }
+
+    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
+        sum.par_chunks_mut(inner).zip(rows.par_chunks(outer)).for_each(|(sum, row)| {
+            Self::add_combination(sum, row.iter().zip(weights.chunks(inner)));
+        });
+    }
+
+    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize) {
+        sum.par_chunks_mut(width).zip(weights.par_chunks(inner)).for_each(|(sum, weights)| {
+            for (&weight, row) in weights.iter().zip(rows.chunks(width)) {
+                sum.iter_mut().zip(row).for_each(|(sum, number)| sum.add_multiple(number, weight));
+            }
+        });
+    }
 }
 
-/// Whether elements of a value are above, below or at 0 at a point, without any rounding. `None` after a division, whose results are not
-/// doubles.
-pub(crate) fn signs(network: &Network, value: ValueId, elements: &[usize], point: &[f64]) -> Vec<Option<Ordering>> {
-    if elements.is_empty() {
-        return Vec::new();
-    }
-    let mut values: Vec<Vec<Dyadic>> = vec![point.iter().map(|&x| Dyadic::new(x)).collect()];
-    for made in &network.nodes()[..value.index()] {
-        let x = &values[made.operands()[0].index()];
-        let result = match made.op() {
-            Op::Relu(_) => x.iter().map(|x| if x.is_positive() { x.clone() } else { Dyadic::default() }).collect(),
-            Op::Dense(dense) => {
-                let (weight, outer) = (dense.weight(), dense.weight().rows());
-                let output = |index: usize| {
-                    let x = &x[index / outer * weight.columns()..];
-                    let bias = dense.bias().map_or(0.0, |bias| bias[index % outer]);
-                    let mut sum = Dyadic::new(bias);
-                    for (&w, x) in weight.row(index % outer).iter().zip(x).filter(|(_, x)| !x.is_zero()) {
-                        sum.add(&x.times(&Dyadic::new(w)));
-                    }
-                    sum
-                };
-                (0..made.shape().elements()).map(output).collect()
-            }
-            Op::Elementwise(elementwise) => {
-                let constants = elementwise.constant().expand(made.shape());
-                let pairs = x.iter().zip(constants.into_iter().map(Dyadic::new));
-                match elementwise.arithmetic() {
-                    Arithmetic::Add => pairs.map(|(x, k)| sum(x, &k)).collect(),
-                    Arithmetic::Multiply => pairs.map(|(x, k)| x.times(&k)).collect(),
-                    Arithmetic::Divide => return vec![None; elements.len()],
-                }
-            }
-            Op::Reshape(_) => x.clone(),
-            Op::Transpose(transpose) => {
-                let sources = transpose.sources(network.shape(made.operands()[0]).extents());
-                sources.into_iter().map(|source| x[source].clone()).collect()
-            }
-            Op::Sum(_) => x.iter().zip(&values[made.operands()[1].index()]).map(|(x, y)| sum(x, y)).collect(),
-        };
-        values.push(result);
-    }
-    let sign = |&element: &usize| match &values[value.index()][element] {
-        number if number.is_zero() => Some(Ordering::Equal),
-        number if number.is_positive() => Some(Ordering::Greater),
-        _ => Some(Ordering::Less),
-    };
-    elements.iter().map(sign).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_rational::BigRational;
+    use proptest::prelude::*;
 
-fn sum(x: &Dyadic, y: &Dyadic) -> Dyadic {
-    let mut sum = x.clone();
-    sum.add(y);
-    sum
-}
-
-/// An upper bound of the target, or of its negative if it is a lower bound that is asked for: what [`crate::backward`] computes, exactly.
-/// `None` where numbers are not doubles: after a division, or for infinite ranges.
-///
-/// Chosen slopes are those of `row`.
-pub(crate) fn bound(setting: Setting<'_>, target: Target, row: usize) -> Option<f64> {
-    let Setting { network, layer, ranges, slopes, cuts } = setting;
-    let start = network.pre_activation(layer);
-    let mut coefficients: Vec<Option<Vec<Dyadic>>> = vec![None; start.index() + 1];
-    let mut constant = Dyadic::default();
-    let mut first = vec![Dyadic::default(); network.shape(start).elements()];
-    first[target.element] = Dyadic::new(target.side.sign());
-    coefficients[start.index()] = Some(first);
-    for node in (0..start.index()).rev() {
-        let Some(mut given) = coefficients[node + 1].take() else { continue };
-        let made = &network.nodes()[node];
-        let operand = made.operands()[0];
-        let result = match made.op() {
-            Op::Relu(_) => {
-                let range = &ranges[network.pre_activation(node).index()];
-                let slopes = slopes.of(node, row);
-                for (unit, c) in given.iter_mut().enumerate() {
-                    let (l, u) = (range.lower[unit], range.upper[unit]);
-                    if l >= 0.0 || c.is_zero() {
-                        continue;
-                    }
-                    if u <= 0.0 {
-                        *c = Dyadic::default();
-                    } else if !(l.is_finite() && u.is_finite()) {
-                        return None;
-                    } else if c.is_positive() {
-                        let part = c.times(&Dyadic::new((u / (u - l)).clamp(0.0, 1.0)));
-                        let left = part.times(&Dyadic::new(-l));
-                        let right = c.minus(&part).times(&Dyadic::new(u));
-                        constant.add(&left.max(right));
-                        *c = part;
-                    } else {
-                        let chosen =
-                            slopes.and_then(|slopes| slopes.get(unit).copied()).filter(|slope| !slope.is_nan());
-                        let slope = chosen.unwrap_or(if u > -l { 1.0 } else { 0.0 });
-                        *c = c.times(&Dyadic::new(slope.clamp(0.0, 1.0)));
-                    }
-                }
-                for cut in cuts.iter().filter(|cut| cut.layer == node) {
-                    given[cut.unit].add(&Dyadic::new(cut.addend()));
-                }
-                given
-            }
-            Op::Dense(dense) => {
-                let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-                let mut product = vec![Dyadic::default(); given.len() / outer * inner];
-                for (given, product) in given.chunks_exact(outer).zip(product.chunks_exact_mut(inner)) {
-                    for (output, c) in given.iter().enumerate().filter(|(_, c)| !c.is_zero()) {
-                        for (sum, &weight) in product.iter_mut().zip(dense.weight().row(output)) {
-                            sum.add(&c.times(&Dyadic::new(weight)));
-                        }
-                        if let Some(bias) = dense.bias() {
-                            constant.add(&c.times(&Dyadic::new(bias[output])));
-                        }
-                    }
-                }
-                product
-            }
-            Op::Elementwise(elementwise) => {
-                for (c, k) in given.iter_mut().zip(elementwise.constant().expand(made.shape())) {
-                    let scaled = c.times(&Dyadic::new(k));
-                    match elementwise.arithmetic() {
-                        Arithmetic::Add => constant.add(&scaled),
-                        Arithmetic::Multiply => *c = scaled,
-                        Arithmetic::Divide => return None,
-                    }
-                }
-                given
-            }
-            Op::Reshape(_) => given,
-            Op::Transpose(transpose) => {
-                let mut moved = vec![Dyadic::default(); given.len()];
-                for (c, source) in given.into_iter().zip(transpose.sources(network.shape(operand).extents())) {
-                    moved[source] = c;
-                }
-                moved
-            }
-            Op::Sum(_) => {
-                give(&mut coefficients, made.operands()[1], given.clone());
-                given
-            }
-        };
-        give(&mut coefficients, operand, result);
+    fn rational(number: &Exact) -> BigRational {
+        let power = BigRational::from_integer(2.into()).pow(number.exponent as i32);
+        let divisor = number.divisor.as_deref().cloned().unwrap_or_else(|| 1.into());
+        BigRational::new(number.mantissa.clone(), divisor) * power
     }
-    let input = &ranges[ValueId::INPUT.index()];
-    for (element, c) in coefficients[ValueId::INPUT.index()].iter().flatten().enumerate() {
-        let end = if c.is_positive() { input.upper[element] } else { input.lower[element] };
-        constant.add(&c.times(&Dyadic::new(end)));
-    }
-    Some(constant.rounded_up())
-}
 
-fn give(coefficients: &mut [Option<Vec<Dyadic>>], value: ValueId, given: Vec<Dyadic>) {
-    match &mut coefficients[value.index()] {
-        Some(present) => present.iter_mut().zip(&given).for_each(|(present, given)| present.add(given)),
-        empty => *empty = Some(given),
+    proptest! {
+        #[test]
+        fn arithmetic_is_that_of_rational_numbers(numbers in proptest::collection::vec(-1e6..1e6_f64, 6)) {
+            let whole = |number: f64| BigRational::from_float(number).expect("finite");
+            let [a, b, c, d, e, f] = <[f64; 6]>::try_from(numbers).expect("six").map(|x| if x == 0.0 { 1.0 } else { x });
+            let mut number = Exact::of(a).over(&Exact::of(b)).plus(&Exact::of(c).times(&Exact::of(d)));
+            let mut wanted = whole(a) / whole(b) + whole(c) * whole(d);
+            prop_assert_eq!(rational(&number), wanted.clone());
+            number.add_multiple(&Exact::of(e).over(&Exact::of(d)), f);
+            wanted += whole(e) / whole(d) * whole(f);
+            number = number.over(&Exact::of(e).over(&Exact::of(f)));
+            wanted = wanted / (whole(e) / whole(f));
+            prop_assert_eq!(rational(&number), wanted.clone());
+            prop_assert_eq!(number.partial_cmp(&Exact::of(a)), wanted.partial_cmp(&whole(a)));
+            let above = number.rounded_up();
+            prop_assert!(whole(above) >= wanted && above - 1e-12 * above.abs() <= number.negative().rounded_up().abs());
+        }
+    }
+
+    #[test]
+    fn rounding_goes_up() {
+        for number in [0.0, 1.0, -1.0, 0.1, -0.1, 1e-300, -1e-300, 1e300, -1e300, f64::MIN_POSITIVE] {
+            assert!(Exact::of(number).rounded_up() >= number, "{number}");
+            assert_eq!(Exact::of(number).rounded_up() > 0.0, number > 0.0, "{number}");
+        }
+        for (numerator, divisor) in [(1.0, 3.0), (-1.0, 3.0), (6.0, 3.0), (-6.0, 3.0), (1e-200, 7.0)] {
+            let above = Exact::of(numerator).over(&Exact::of(divisor));
+            assert!(Exact::of(above.rounded_up()) >= above, "{numerator} / {divisor}");
+        }
     }
 }

@@ -34,11 +34,13 @@ mod deviation;
 mod exact;
 mod facts;
 mod forms;
+mod number;
 mod range;
 mod sound;
-mod witness;
 
 pub use checker::{Checker, Facts};
 pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
+pub use exact::Exact;
 pub use facts::{LayerSlopes, Side, Slopes, Tree};
+pub use number::Number;
 pub use range::Range;

@@ -4,94 +4,104 @@
 //! multiply-adds, misses the exact sum by at most `n u / (1 - n u)` times the sum of the products' absolute values, plus `n` times the smallest
 //! normal double for what underflows. [`slack`] is more than twice that factor, which leaves room for the absolute values, which
 //! are themselves sums computed with rounding, to be too small by as much, for anything shorter than a trillion terms.
+//!
+//! For [`crate::Exact`] numbers all this is 0.
+
+use crate::number::Number;
 
 /// What to multiply a sum of absolute values by to bound the error of a sum of so many terms.
-pub(crate) fn slack(terms: usize) -> f64 {
-    (terms as f64 + 8.0) * f64::EPSILON
+pub(crate) fn slack<N: Number>(terms: usize) -> N {
+    if N::ROUNDS { N::of((terms as f64 + 8.0) * f64::EPSILON) } else { N::default() }
+}
+
+/// What so many products lose at most because they are too small for a double.
+pub(crate) fn underflow<N: Number>(products: usize) -> N {
+    if N::ROUNDS { N::of(2.0 * products as f64 * f64::MIN_POSITIVE) } else { N::default() }
 }
 
 /// An upper bound of a sum, in the making.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Upper {
-    sum: f64,
-    magnitude: f64,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upper<N> {
+    sum: N,
+    magnitude: N,
     terms: usize,
     /// Whether anything was rounded: a single number was not.
     is_rounded: bool,
     /// Upper bounds of what else belongs to the sum and is not negative.
-    excess: f64,
+    excess: N,
     /// Upper bounds of errors made elsewhere.
-    error: f64,
+    error: N,
 }
 
-impl Upper {
+impl<N: Number> Upper<N> {
     /// Adds a number.
-    pub(crate) fn add(&mut self, number: f64) {
-        if number == 0.0 {
-            return;
+    pub(crate) fn add(&mut self, number: &N) {
+        if !number.is_zero() {
+            self.is_rounded |= self.terms > 0;
+            self.add_term(number);
         }
-        self.sum += number;
-        self.magnitude += number.abs();
-        self.is_rounded |= self.terms > 0;
-        self.terms += 1;
     }
 
     /// Adds a product.
-    pub(crate) fn add_product(&mut self, a: f64, b: f64) {
-        if a == 0.0 || b == 0.0 {
-            return;
+    pub(crate) fn add_product(&mut self, a: &N, b: &N) {
+        if !a.is_zero() && !b.is_zero() {
+            self.is_rounded = true;
+            self.add_term(&a.times(b));
         }
-        let product = a * b;
-        self.sum += product;
-        self.magnitude += product.abs();
-        self.is_rounded = true;
+    }
+
+    fn add_term(&mut self, term: &N) {
+        self.sum.add(term);
+        if N::ROUNDS {
+            self.magnitude.add(&term.abs());
+        }
         self.terms += 1;
     }
 
     /// Adds an upper bound of an error made elsewhere.
-    pub(crate) fn add_error(&mut self, error: f64) {
-        if error == 0.0 {
-            return;
+    pub(crate) fn add_error(&mut self, error: &N) {
+        if !error.is_zero() {
+            self.error.add(error);
+            self.is_rounded = true;
+            self.terms += 1;
         }
-        self.error += error;
-        self.is_rounded = true;
-        self.terms += 1;
     }
 
     /// Adds an upper bound of something that is not negative.
-    pub(crate) fn add_excess(&mut self, excess: f64) {
-        if excess == 0.0 {
-            return;
+    pub(crate) fn add_excess(&mut self, excess: &N) {
+        if !excess.is_zero() {
+            self.excess.add(excess);
+            self.is_rounded = true;
+            self.terms += 1;
         }
-        self.excess += excess;
-        self.is_rounded = true;
-        self.terms += 1;
     }
 
     /// A number that is no less than the exact sum, and how much of it may be due to rounding.
-    pub(crate) fn bound(&self) -> Bound {
-        if !self.is_rounded && self.sum.is_finite() {
-            return Bound { limit: self.sum, error: 0.0 };
+    pub(crate) fn bound(&self) -> Bound<N> {
+        if !N::ROUNDS {
+            return Bound { limit: self.sum.plus(&self.excess).plus(&self.error), error: N::default() };
         }
-        let rounding = slack(self.terms) * (self.magnitude + self.excess + self.error);
-        let error = self.error + rounding + self.terms as f64 * f64::MIN_POSITIVE;
-        let limit = (self.sum + self.excess + error).next_up();
-        Bound { limit: if limit.is_nan() { f64::INFINITY } else { limit }, error }
+        if !self.is_rounded && self.sum.is_finite() {
+            return Bound { limit: self.sum.clone(), error: N::default() };
+        }
+        let rounding = slack::<N>(self.terms).times(&self.magnitude.plus(&self.excess).plus(&self.error));
+        let error = self.error.plus(&rounding).plus(&underflow(self.terms));
+        Bound { limit: self.sum.plus(&self.excess).plus(&error).up(), error }
     }
 }
 
 /// An upper bound that was computed with rounding.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
+#[derive(Clone, Debug)]
+pub(crate) struct Bound<N> {
     /// No less than what was to be bounded; infinite if that overflowed.
-    pub(crate) limit: f64,
+    pub(crate) limit: N,
     /// Without rounding it might have been as much less.
-    pub(crate) error: f64,
+    pub(crate) error: N,
 }
 
-impl Bound {
+impl<N: Number> Bound<N> {
     /// Whether rounding may be all that keeps it above 0.
-    pub(crate) fn is_doubtful(self) -> bool {
-        self.limit > 0.0 && self.limit <= 4.0 * self.error
+    pub(crate) fn is_doubtful(&self) -> bool {
+        N::ROUNDS && self.limit.is_positive() && self.limit <= N::of(4.0).times(&self.error)
     }
 }

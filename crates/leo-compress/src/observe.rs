@@ -6,7 +6,7 @@
 use fastrand::Rng;
 use leo_check::Checker;
 use leo_network::{Array, Domain, DomainError, Evaluator, Network};
-use leo_stability::gradients;
+use leo_stability::{evaluation_errors, gradients};
 
 /// How many points are looked at to begin with, besides samples, and how many of them are led on from.
 const POINTS: usize = 256;
@@ -91,9 +91,9 @@ impl<'a> Search<'a> {
         for network in networks {
             let mut checker = Checker::new(network, domain)?;
             while checker.next_layer().is_some() {}
-            let facts = checker.finish();
+            let errors = evaluation_errors(network, checker.finish().ranges());
             for (output, &value) in network.outputs().iter().enumerate() {
-                let errors = facts.evaluation_error(value);
+                let errors = &errors[value.index()];
                 match noise.get_mut(output) {
                     Some(noise) => {
                         noise.iter_mut().zip(errors).for_each(|(sum, error)| *sum = (*sum + error).next_up())

@@ -90,6 +90,7 @@ impl Run<'_, '_> {
     /// Decides the units of a layer that the checker has just come to.
     fn layer(&mut self, node: usize) -> Vec<Unit> {
         self.node = node;
+        self.witnesses.learn(self.checker.ranges());
         self.verdicts = vec![None; self.checker.range(node).lower.len()];
         match self.options.engine {
             Engine::Milp => self.decide_by_programs(),
@@ -174,7 +175,7 @@ impl Run<'_, '_> {
         }
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds(), &self.budget);
         self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
-        self.witnesses.climb(&self.checker, self.depth, &open, &self.budget);
+        self.witnesses.climb(self.depth, &open, &self.budget);
         self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
         self.settle_unstable(By::Witness);
     }
@@ -257,7 +258,7 @@ impl Run<'_, '_> {
         self.begin(by, bounds.len());
         let this = &*self;
         let one = |program: &mut Option<Program>, (unit, side): Bound| {
-            let mut probe = this.witnesses.probe(&this.checker, this.depth, unit, side);
+            let mut probe = this.witnesses.probe(this.depth, unit, side);
             let (outcome, claim) = match this.budget.is_exhausted() {
                 true => (Outcome::Open, None),
                 false => work(this, program, (unit, side), &mut probe),
@@ -297,7 +298,7 @@ impl Run<'_, '_> {
         let ask = |unit: usize| {
             let mut answers = Vec::new();
             for side in [Side::Upper, Side::Lower] {
-                let mut probe = this.witnesses.probe(&this.checker, this.depth, unit, side);
+                let mut probe = this.witnesses.probe(this.depth, unit, side);
                 let claim = match this.budget.is_exhausted() {
                     true => None,
                     false => this.claim((unit, side), &this.believed, &reduced, &[], nodes, &mut probe),
@@ -340,10 +341,7 @@ impl Run<'_, '_> {
     /// The bounds of 0 that undecided units may have.
     fn open_bounds(&self) -> Vec<Bound> {
         let undecided = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none());
-        undecided
-            .flat_map(both_sides)
-            .filter(|&(unit, side)| self.witnesses.may_hold(&self.checker, self.depth, unit, side))
-            .collect()
+        undecided.flat_map(both_sides).filter(|&(unit, side)| self.witnesses.may_hold(self.depth, unit, side)).collect()
     }
 
     /// Decides what the proved ranges decide, of the units that some bounds are about.
@@ -359,7 +357,7 @@ impl Run<'_, '_> {
     /// Decides what the witnesses decide.
     fn settle_unstable(&mut self, by: By) {
         for (unit, verdict) in self.verdicts.iter_mut().enumerate() {
-            if verdict.is_none() && self.witnesses.is_unstable(&self.checker, self.depth, unit) {
+            if verdict.is_none() && self.witnesses.is_unstable(self.depth, unit) {
                 *verdict = Some(Verdict { status: Status::Unstable, by, trusted: false });
             }
         }
@@ -375,12 +373,10 @@ impl Run<'_, '_> {
                 claims.iter().find(|&&(of, side, _)| of == unit && side == wanted).map(|(_, _, claim)| claim)
             };
             let refuted = |side: Side| {
-                claim(side).is_some_and(|claim| claim.value > 0.0)
-                    || !self.witnesses.may_hold(&self.checker, self.depth, unit, side)
+                claim(side).is_some_and(|claim| claim.value > 0.0) || !self.witnesses.may_hold(self.depth, unit, side)
             };
             let holds = |side: Side| {
-                claim(side).is_some_and(|claim| claim.bound <= 0.0)
-                    && self.witnesses.may_hold(&self.checker, self.depth, unit, side)
+                claim(side).is_some_and(|claim| claim.bound <= 0.0) && self.witnesses.may_hold(self.depth, unit, side)
             };
             let status = if holds(Side::Upper) {
                 Status::Inactive

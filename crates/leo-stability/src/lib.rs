@@ -22,6 +22,7 @@ use leo_network::{Array, Domain, DomainError, Network};
 pub use budget::Stopped;
 pub use verdict::{By, Status, Unit};
 pub use witness::gradient::gradients;
+pub use witness::rounding::evaluation_errors;
 
 /// Whether this build can solve linear and mixed-integer programs.
 pub const HAS_SOLVER: bool = cfg!(feature = "highs");

@@ -30,8 +30,8 @@ fn units(document: &Document) -> usize {
 fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     let mut checker = Checker::new(network, domain).expect("the domain fits");
     while checker.next_layer().is_some() {}
-    let facts = checker.finish();
-    network.outputs().iter().map(|&value| facts.evaluation_error(value).to_vec()).collect()
+    let errors = leo_stability::evaluation_errors(network, checker.finish().ranges());
+    network.outputs().iter().map(|value| errors[value.index()].clone()).collect()
 }
 
 /// A bound on all numbers on the way to the outputs: what rounding is relative to.

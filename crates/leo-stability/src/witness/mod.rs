@@ -1,11 +1,12 @@
 //! Inputs that show a unit on, and inputs that show it off.
 //!
 //! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts only if the
-//! computed pre-activation is further from 0 than the checker's bound on what rounding can do, or the checker examined the point more closely. For units
+//! computed pre-activation is further from 0 than what rounding can do ([`rounding`]), or the checker examined the point more closely. For units
 //! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
 //! part of the way, and look again.
 
 pub(crate) mod gradient;
+pub(crate) mod rounding;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub(crate) struct Witnesses<'n> {
     /// For each layer and unit, for both signs, negative first.
     best: Vec<Vec<[Best; 2]>>,
     layers: Vec<usize>,
+    /// How far computed values can be off, as far as ranges are known.
+    errors: Vec<Vec<f64>>,
     /// How many points are evaluated together.
     block: usize,
 }
@@ -77,7 +80,7 @@ impl<'n> Witnesses<'n> {
         let units = |layer: &usize| vec![[(); 2].map(|()| nothing.clone()); network.nodes()[*layer].shape().elements()];
         let best = layers.iter().map(units).collect();
         let block = evaluator.block_rows().min(BLOCK);
-        Self { network, domain, evaluator, best, layers, block }
+        Self { network, domain, evaluator, best, layers, errors: Vec::new(), block }
     }
 
     /// Looks at samples, a block at a time.
@@ -158,14 +161,24 @@ impl<'n> Witnesses<'n> {
         }
     }
 
-    /// Whether both signs of a unit are certain. The checker has come to its layer.
-    pub(crate) fn is_unstable(&self, checker: &Checker<'_>, layer: usize, unit: usize) -> bool {
-        (0..2).all(|sign| self.shows(checker, layer, unit, sign))
+    /// Ranges of more values are known now: what can be said with certainty follows from them.
+    pub(crate) fn learn(&mut self, ranges: &[Range]) {
+        rounding::extend_errors(self.network, ranges, &mut self.errors);
+    }
+
+    /// How far computed pre-activations of a layer can be off.
+    fn errors(&self, layer: usize) -> &[f64] {
+        &self.errors[self.network.pre_activation(self.layers[layer]).index()]
+    }
+
+    /// Whether both signs of a unit are certain.
+    pub(crate) fn is_unstable(&self, layer: usize, unit: usize) -> bool {
+        (0..2).all(|sign| self.shows(layer, unit, sign))
     }
 
     /// Whether no input is known that refutes that a unit is always active (a lower bound of 0) or always inactive (an upper one).
-    pub(crate) fn may_hold(&self, checker: &Checker<'_>, layer: usize, unit: usize, side: Side) -> bool {
-        !self.shows(checker, layer, unit, sign_against(side))
+    pub(crate) fn may_hold(&self, layer: usize, unit: usize, side: Side) -> bool {
+        !self.shows(layer, unit, sign_against(side))
     }
 
     /// Inputs where a unit is off, and where it is on.
@@ -176,7 +189,7 @@ impl<'n> Witnesses<'n> {
     /// Settles which signs of these units points have, where rounding in an evaluation leaves a doubt.
     pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize], budget: &Budget<'_>) {
         let node = self.layers[layer];
-        let errors = checker.evaluation_error(node);
+        let errors = self.errors(layer);
         let is_doubtful =
             |best: &Best, unit: usize| best.value.abs() <= errors[unit] && !best.certain && !best.examined;
         let mut doubts: Vec<Doubt> = Vec::new();
@@ -190,18 +203,18 @@ impl<'n> Witnesses<'n> {
         let groups: Vec<&[Doubt]> = doubts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)).collect();
         let settle = |group: &&[Doubt]| {
             let units: Vec<usize> = group.iter().map(|(_, unit, _)| *unit).collect();
-            let signs = if budget.is_exhausted() { None } else { Some(checker.signs(node, &units, &group[0].0)) };
+            let signs = if budget.is_exhausted() { None } else { checker.signs(node, &units, &group[0].0) };
             group
                 .iter()
                 .zip(signs.into_iter().flatten())
                 .map(|((_, unit, sign), found)| (*unit, *sign, found))
                 .collect()
         };
-        let settled: Vec<Vec<(usize, usize, Option<Ordering>)>> = groups.par_iter().map(settle).collect();
+        let settled: Vec<Vec<(usize, usize, Ordering)>> = groups.par_iter().map(settle).collect();
         for (unit, sign, found) in settled.into_iter().flatten() {
             let best = &mut self.best[layer][unit][sign];
             best.examined = true;
-            best.certain = found == Some([Ordering::Less, Ordering::Greater][sign]);
+            best.certain = found == [Ordering::Less, Ordering::Greater][sign];
         }
     }
 
@@ -211,21 +224,21 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks for a single sign of a single unit, beside others that do.
-    pub(crate) fn probe(&self, checker: &Checker<'_>, layer: usize, unit: usize, side: Side) -> Probe<'_> {
+    pub(crate) fn probe(&self, layer: usize, unit: usize, side: Side) -> Probe<'_> {
         Probe {
             witnesses: self,
             workspace: self.evaluator.workspace(),
             layer: self.layers[layer],
             unit,
             sign: side.sign(),
-            error: checker.evaluation_error(self.layers[layer])[unit],
+            error: self.errors(layer)[unit],
             point: Vec::new(),
             found: false,
         }
     }
 
-    fn shows(&self, checker: &Checker<'_>, layer: usize, unit: usize, sign: usize) -> bool {
-        let error = checker.evaluation_error(self.layers[layer])[unit];
+    fn shows(&self, layer: usize, unit: usize, sign: usize) -> bool {
+        let error = self.errors(layer)[unit];
         let best = &self.best[layer][unit][sign];
         best.value > error || best.certain
     }
@@ -256,12 +269,12 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks for the signs that these units of a layer lack.
-    pub(crate) fn climb(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize], budget: &Budget<'_>) {
+    pub(crate) fn climb(&mut self, layer: usize, units: &[usize], budget: &Budget<'_>) {
         for _ in 0..CLIMBS {
             let lacking: Vec<(usize, usize)> = units
                 .iter()
                 .flat_map(|&unit| [(unit, 0), (unit, 1)])
-                .filter(|&(unit, sign)| !self.shows(checker, layer, unit, sign))
+                .filter(|&(unit, sign)| !self.shows(layer, unit, sign))
                 // Where every evaluation overflowed there is nowhere to begin.
                 .filter(|&(unit, sign)| !self.best[layer][unit][sign].point.is_empty())
                 .collect();

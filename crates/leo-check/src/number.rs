@@ -1,0 +1,179 @@
+//! The numbers that proofs are carried out with.
+//!
+//! The whole checker is written once, for numbers of either kind: doubles, whose rounding is bounded by [`crate::sound`], or [`Exact`] ones, which are
+//! never rounded, so that all bounds on rounding are 0.
+
+use std::fmt::Debug;
+
+use leo_network::{add_product, product_and_error, quotient_and_error, sum_and_error};
+
+use crate::exact::Exact;
+
+/// Doubles, or exact numbers.
+pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync + 'static {
+    /// Whether results of arithmetic are rounded.
+    const ROUNDS: bool;
+
+    /// A double. Exact numbers are finite ones.
+    fn of(number: f64) -> Self;
+
+    /// Adds another number to this one.
+    fn add(&mut self, other: &Self);
+
+    /// The product of two numbers.
+    fn times(&self, other: &Self) -> Self;
+
+    /// The quotient of two numbers.
+    fn over(&self, other: &Self) -> Self;
+
+    /// This number with the other sign.
+    fn negative(&self) -> Self;
+
+    /// A number that is no less than what was rounded to this one: infinite, if that is not known.
+    fn up(self) -> Self;
+
+    /// A sum, and an upper bound of what rounding took from it: 0 only if that is nothing.
+    fn sum_and_error(&self, other: &Self) -> (Self, Self);
+
+    /// The same for a product.
+    fn product_and_error(&self, other: &Self) -> (Self, Self);
+
+    /// The same for a quotient.
+    fn quotient_and_error(&self, other: &Self) -> (Self, Self);
+
+    /// Whether it is a number.
+    fn is_finite(&self) -> bool;
+
+    /// About how large it is, compared with another.
+    fn share_of(&self, whole: &Self) -> f64;
+
+    /// A double that is no less: 0 for 0, and more than 0 for anything that is.
+    fn rounded_up(&self) -> f64;
+
+    /// The same number, exactly, if it is finite.
+    fn exactly(&self) -> Option<Exact>;
+
+    /// Adds the product of a matrix of so many rows and one of doubles to a third.
+    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize);
+
+    /// Adds the product of a matrix of doubles and another one to a third.
+    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
+
+    /// The sum of two numbers.
+    fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        sum.add(other);
+        sum
+    }
+
+    /// How much larger this number is than another.
+    fn minus(&self, other: &Self) -> Self {
+        self.plus(&other.negative())
+    }
+
+    /// Its absolute value.
+    fn abs(&self) -> Self {
+        if *self < Self::default() { self.negative() } else { self.clone() }
+    }
+
+    /// Whether it is 0.
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it is more than 0.
+    fn is_positive(&self) -> bool {
+        *self > Self::default()
+    }
+
+    /// The larger one of two numbers.
+    fn larger(&self, other: &Self) -> Self {
+        if other > self { other.clone() } else { self.clone() }
+    }
+
+    /// The smaller one of two numbers.
+    fn smaller(&self, other: &Self) -> Self {
+        if other < self { other.clone() } else { self.clone() }
+    }
+
+    /// What a ReLU makes of it.
+    fn positive_part(&self) -> Self {
+        self.larger(&Self::default())
+    }
+}
+
+impl Number for f64 {
+    const ROUNDS: bool = true;
+
+    fn of(number: f64) -> Self {
+        number
+    }
+
+    fn add(&mut self, other: &Self) {
+        *self += other;
+    }
+
+    fn times(&self, other: &Self) -> Self {
+        self * other
+    }
+
+    fn over(&self, other: &Self) -> Self {
+        self / other
+    }
+
+    fn negative(&self) -> Self {
+        -self
+    }
+
+    fn up(self) -> Self {
+        if self.is_nan() { Self::INFINITY } else { self.next_up() }
+    }
+
+    fn sum_and_error(&self, other: &Self) -> (Self, Self) {
+        sum_and_error(*self, *other)
+    }
+
+    fn product_and_error(&self, other: &Self) -> (Self, Self) {
+        product_and_error(*self, *other)
+    }
+
+    fn quotient_and_error(&self, other: &Self) -> (Self, Self) {
+        quotient_and_error(*self, *other)
+    }
+
+    fn is_finite(&self) -> bool {
+        Self::is_finite(*self)
+    }
+
+    fn share_of(&self, whole: &Self) -> f64 {
+        self / whole
+    }
+
+    fn rounded_up(&self) -> f64 {
+        *self
+    }
+
+    fn exactly(&self) -> Option<Exact> {
+        Self::is_finite(*self).then(|| Exact::of(*self))
+    }
+
+    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
+        add_product(sum, rows, weights, rows.len() / outer, outer, inner);
+    }
+
+    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize) {
+        add_product(sum, weights, rows, weights.len() / inner, inner, width);
+    }
+
+    fn abs(&self) -> Self {
+        Self::abs(*self)
+    }
+
+    fn larger(&self, other: &Self) -> Self {
+        self.max(*other)
+    }
+
+    fn smaller(&self, other: &Self) -> Self {
+        self.min(*other)
+    }
+}
