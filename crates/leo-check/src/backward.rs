@@ -40,18 +40,17 @@ pub(crate) struct Setting<'a, N> {
     pub(crate) layer: usize,
     /// A proved range for every value before the layer.
     pub(crate) ranges: &'a [Range<N>],
-    pub(crate) slopes: &'a Slopes,
+    /// Those of the targets, in their order. Missing ones have the default slopes.
+    pub(crate) slopes: &'a [Slopes],
     /// On which piece of the domain the bounds are to hold.
     pub(crate) cuts: &'a [Cut],
 }
 
-/// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative. Chosen slopes have a row
-/// for each target, and the first of these is the one after `skipped` others.
-pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target], skipped: usize) -> Vec<Bound<N>> {
+/// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative.
+pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<Bound<N>> {
     let start = setting.network.pre_activation(setting.layer);
     let mut pass = Pass {
         setting,
-        skipped,
         rows: targets.len(),
         coefficients: vec![None; start.index() + 1],
         constants: vec![Upper::default(); targets.len()],
@@ -69,7 +68,6 @@ pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target], sk
 /// the value, plus its constant. Lower bounds are upper bounds of the negative.
 struct Pass<'a, N> {
     setting: &'a Setting<'a, N>,
-    skipped: usize,
     rows: usize,
     coefficients: Vec<Option<Vec<N>>>,
     constants: Vec<Upper<N>>,
@@ -209,7 +207,7 @@ impl<N: Number> Pass<'_, N> {
         let width = range.len();
         let zero = N::default();
         for (index, (row, constant)) in coefficients.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
-            let slopes = self.setting.slopes.of(layer, self.skipped + index);
+            let slopes = self.setting.slopes.get(index).and_then(|slopes| slopes.get(&layer));
             for (unit, c) in row.iter_mut().enumerate() {
                 let (l, u) = (&range.lower[unit], &range.upper[unit]);
                 if *l >= zero || c.is_zero() || !c.is_finite() {

@@ -1,7 +1,5 @@
 //! The checker: which ranges of pre-activations are proved.
 
-use std::cmp::Ordering;
-
 use leo_network::{Domain, DomainError, Network, ValueId};
 use rayon::prelude::*;
 
@@ -108,50 +106,22 @@ impl<'n, N: Number> Checker<'n, N> {
         &self.ranges
     }
 
-    /// Whether pre-activations of some units are above, below or at 0 at a point: by intervals, which are narrow at a point, and where
-    /// that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for few points. `None` if the point is not in the domain.
-    ///
-    /// # Panics
-    /// If the layer has no such unit.
-    pub fn signs(&self, layer: usize, units: &[usize], point: &[f64]) -> Option<Vec<Ordering>> {
-        let domain = &self.ranges[ValueId::INPUT.index()];
-        let inside = |(&x, (lo, hi)): (&f64, (&N, &N))| x.is_finite() && *lo <= N::of(x) && N::of(x) <= *hi;
-        if point.len() != domain.len() || !point.iter().zip(domain.lower.iter().zip(&domain.upper)).all(inside) {
-            return None;
-        }
-        let value = self.network.pre_activation(layer);
-        let range = range_at_point::<N>(self.network, value, point);
-        let certain = |unit: usize| match (range.lower[unit].is_positive(), range.upper[unit] < N::default()) {
-            (true, _) => Some(Ordering::Greater),
-            (_, true) => Some(Ordering::Less),
-            _ => None,
-        };
-        let exact = match units.iter().all(|&unit| certain(unit).is_some()) {
-            true => None,
-            false => Some(range_at_point::<Exact>(self.network, value, point)),
-        };
-        let sign = |&unit: &usize| {
-            let exactly = || exact.as_ref().and_then(|range| range.lower[unit].partial_cmp(&Exact::default()));
-            certain(unit).or_else(exactly).unwrap_or(Ordering::Equal)
-        };
-        Some(units.iter().map(sign).collect())
-    }
-
     /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what
-    /// is known. Chosen slopes have a row for each of `bounds`.
+    /// is known. Slopes are those of these bounds, in their order; missing ones are the default.
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
-    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &Slopes) {
+    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &[Slopes]) {
         let layer = self.layer.expect("the checker stands at a layer");
-        let setting = Setting { network: self.network, layer, ranges: &self.ranges, slopes, cuts: &[] };
-        let targets: Vec<Target> = bounds.iter().map(|&(element, side)| Target { element, side }).collect();
         // The same blocks however many threads there are, so that the same numbers come out.
-        let blocks: Vec<(usize, &[Target])> =
-            targets.chunks(self.block).enumerate().map(|(index, block)| (index * self.block, block)).collect();
-        let limits: Vec<Vec<N>> =
-            blocks.into_par_iter().map(|(skipped, block)| limits(&setting, block, skipped)).collect();
-        for (target, limit) in targets.into_iter().zip(limits.into_iter().flatten()) {
+        let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
+            let slopes = slopes.get(index * self.block..).unwrap_or_default();
+            let setting = Setting { network: self.network, layer, ranges: &self.ranges, slopes, cuts: &[] };
+            let targets: Vec<Target> = block.iter().map(|&(element, side)| Target { element, side }).collect();
+            let limits = limits(&setting, &targets);
+            targets.into_iter().zip(limits).collect::<Vec<_>>()
+        });
+        for (target, limit) in limits.collect::<Vec<_>>().into_iter().flatten() {
             self.keep(layer, target, limit);
         }
     }
@@ -186,8 +156,9 @@ impl<'n, N: Number> Checker<'n, N> {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
+                let slopes = std::slice::from_ref(slopes);
                 let setting = Setting { network: self.network, layer, ranges, slopes, cuts };
-                return limits(&setting, &[target], 0).remove(0);
+                return limits(&setting, &[target]).remove(0);
             }
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
         };
@@ -216,27 +187,18 @@ impl<'n, N: Number> Checker<'n, N> {
     }
 }
 
-/// Where a value lies at a point, up to rounding.
-fn range_at_point<N: Number>(network: &Network, value: ValueId, point: &[f64]) -> Range<N> {
-    let mut ranges = vec![Range::of_point(point)];
-    for node in 0..value.index() {
-        ranges.push(Range::of_node(network, node, &ranges));
-    }
-    ranges.swap_remove(value.index())
-}
-
-/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative. Chosen slopes
-/// have rows for `skipped` other targets before.
-fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target], skipped: usize) -> Vec<N> {
-    let exactly = |row: usize, target: Target| {
+/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
+fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<N> {
+    let exactly = |row: usize| {
         let ranges = setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?;
-        let Setting { network, layer, slopes, cuts, .. } = *setting;
-        let bounds = backward::bounds(&Setting { network, layer, ranges: &ranges, slopes, cuts }, &[target], row);
-        Some(N::of(bounds[0].limit.rounded_up()))
+        let Setting { network, layer, cuts, .. } = *setting;
+        let slopes = setting.slopes.get(row).map(std::slice::from_ref).unwrap_or_default();
+        let setting = Setting { network, layer, ranges: &ranges, slopes, cuts };
+        Some(N::of(backward::bounds(&setting, &targets[row..=row])[0].limit.rounded_up()))
     };
-    let settled = |(row, (&target, bound)): (usize, (&Target, Bound<N>))| {
-        let exact = if bound.is_doubtful() { exactly(skipped + row, target) } else { None };
+    let settled = |(row, bound): (usize, Bound<N>)| {
+        let exact = if bound.is_doubtful() { exactly(row) } else { None };
         exact.map_or(bound.limit.clone(), |exact| exact.smaller(&bound.limit))
     };
-    targets.iter().zip(backward::bounds(setting, targets, skipped)).enumerate().map(settled).collect()
+    backward::bounds(setting, targets).into_iter().enumerate().map(settled).collect()
 }

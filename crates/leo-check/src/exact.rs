@@ -242,7 +242,7 @@ mod tests {
             number.add_multiple(&Exact::of(e).over(&Exact::of(d)), f);
             wanted += whole(e) / whole(d) * whole(f);
             number = number.over(&Exact::of(e).over(&Exact::of(f)));
-            wanted = wanted / (whole(e) / whole(f));
+            wanted /= whole(e) / whole(f);
             prop_assert_eq!(rational(&number), wanted.clone());
             prop_assert_eq!(number.partial_cmp(&Exact::of(a)), wanted.partial_cmp(&whole(a)));
             let above = number.rounded_up();

@@ -1,5 +1,9 @@
 //! What can be claimed about a unit, and what proves it.
 
+use std::collections::BTreeMap;
+
+use leo_network::Network;
+
 /// Which side of a pre-activation a bound is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -19,33 +23,9 @@ impl Side {
     }
 }
 
-/// For a linear bound, the slopes of the lines below earlier units that can be on or off.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Slopes {
-    /// 1 where a unit's proved range reaches further above 0 than below it, otherwise 0.
-    #[default]
-    Default,
-    /// Chosen ones.
-    Chosen(Vec<LayerSlopes>),
-}
-
-/// The slopes of one layer: for each bound of a batch, one for each unit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LayerSlopes {
-    /// The layer's node.
-    pub layer: usize,
-    /// A row for each bound of the batch, of one slope for each unit of the layer.
-    pub rows: Vec<Vec<f64>>,
-}
-
-impl Slopes {
-    /// What was chosen for a layer's units and one of the bounds.
-    pub(crate) fn of(&self, layer: usize, bound: usize) -> Option<&[f64]> {
-        let Self::Chosen(layers) = self else { return None };
-        let rows = &layers.iter().find(|slopes| slopes.layer == layer)?.rows;
-        rows.get(bound).map(Vec::as_slice)
-    }
-}
+/// For one linear bound, the slopes of the lines below earlier units that can be on or off: by the layer's node, one for each unit. Where nothing is said, or
+/// something that is not a number, it is 1 if the unit's proved range reaches further above 0 than below it, otherwise 0.
+pub type Slopes = BTreeMap<usize, Vec<f64>>;
 
 /// A case distinction: the domain is cut where an earlier unit turns on, again and again, and a bound is proved for every piece.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +35,7 @@ pub enum Tree {
         /// For each cut on the way here, from the first to the last: how much of the pre-activation that has a known sign here is added
         /// to what is to be bounded. Missing ones are 0.
         multipliers: Vec<f64>,
-        /// The slopes of this one bound.
+        /// The slopes.
         slopes: Slopes,
     },
     /// Where the pre-activation of a unit is at most 0, and where it is at least 0: together, everywhere.
@@ -69,6 +49,22 @@ pub enum Tree {
         /// The proof for inputs where it is on.
         on: Box<Tree>,
     },
+}
+
+impl Tree {
+    /// Whether it distinguishes cases only by units of layers before this one.
+    pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
+        match self {
+            Self::Leaf { .. } => true,
+            Self::Split { layer, unit, off, on } => {
+                let is_earlier = *layer < before && network.relu_layers().any(|node| node == *layer);
+                is_earlier
+                    && *unit < network.nodes()[*layer].shape().elements()
+                    && off.is_about(network, before)
+                    && on.is_about(network, before)
+            }
+        }
+    }
 }
 
 /// A piece of the domain: a unit's pre-activation is at least 0 there, or at most 0, and how much of it a bound makes use of.

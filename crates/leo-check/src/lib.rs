@@ -7,7 +7,7 @@
 //! is always 0, which intervals cannot see and a linear bound can.
 //!
 //! ```
-//! use leo_check::{Checker, Side, Slopes};
+//! use leo_check::{Checker, Side};
 //! use leo_network::op::{Dense, Matrix, Relu};
 //! use leo_network::{Domain, Network, Shape, ValueId};
 //!
@@ -23,24 +23,32 @@
 //! checker.next_layer();
 //! let second = checker.next_layer().expect("there are two");
 //! assert!(checker.range(second).upper[0] >= 4.0);
-//! checker.prove_linear(&[(0, Side::Upper)], &Slopes::Default);
+//! checker.prove_linear(&[(0, Side::Upper)], &[]);
 //! assert_eq!(checker.range(second).upper[0], 0.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod backward;
+mod certificate;
 mod checker;
 mod deviation;
 mod exact;
 mod facts;
 mod forms;
 mod number;
+mod proof;
 mod range;
 mod sound;
+mod verify;
+mod witness;
 
+pub use certificate::{Certificate, CertificateError, Link};
 pub use checker::{Checker, Facts};
 pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
 pub use exact::Exact;
-pub use facts::{LayerSlopes, Side, Slopes, Tree};
+pub use facts::{Side, Slopes, Tree};
 pub use number::Number;
+pub use proof::{LayerProof, Proof, Status};
 pub use range::Range;
+pub use verify::{Refusal, Sealed, Verified, verify};
+pub use witness::signs;

@@ -1,7 +1,7 @@
 //! The bound on how far two networks are apart holds whatever is claimed, and is nothing where nothing differs.
 
 use fastrand::Rng;
-use leo_check::{Checker, Claim, Correspondence, Facts, Mismatch, Role, Side, Slopes, deviation};
+use leo_check::{Checker, Claim, Correspondence, Exact, Facts, Mismatch, Number, Role, Side, deviation};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
 use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 use proptest::prelude::*;
@@ -22,11 +22,15 @@ fn chain(layers: &[(&[&[f64]], &[f64])]) -> Result<Network, NetworkError> {
 }
 
 fn facts<'n>(network: &'n Network, domain: &Domain) -> Anything<Facts<'n>> {
-    let mut checker = Checker::new(network, domain)?;
+    facts_in(network, domain)
+}
+
+fn facts_in<'n, N: Number>(network: &'n Network, domain: &Domain) -> Anything<Facts<'n, N>> {
+    let mut checker = Checker::begin(network, domain)?;
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();
         let bounds: Vec<_> = (0..units).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect();
-        checker.prove_linear(&bounds, &Slopes::Default);
+        checker.prove_linear(&bounds, &[]);
     }
     Ok(checker.finish())
 }
@@ -191,13 +195,18 @@ proptest! {
         let facts = facts(&first, &domain).expect("the domain fits");
         let pairs = random_pairs(&mut random, &first, &second);
         let Ok(bounds) = deviation(&facts, &second, &pairs) else { return Ok(()) };
+        let exact_facts = facts_in::<Exact>(&first, &domain).expect("the domain fits");
+        let exact = deviation(&exact_facts, &second, &pairs).expect("as before");
+        let exact: Vec<f64> = exact[0].iter().map(Number::rounded_up).collect();
         let points: Vec<f64> = (0..200 * widths[0])
             .map(|_| match random.u8(0..3) { 0 => -reach, 1 => reach + 0.5, _ => -reach + random.f64() * (2.0 * reach + 0.5) })
             .collect();
         let [a, b] = [&first, &second].map(|network| Evaluator::<f64>::new(network).run(&points));
         for (index, (a, b)) in a[0].iter().zip(&b[0]).enumerate() {
             let bound = bounds[0][index % bounds[0].len()];
-            prop_assert!((a - b).abs() <= bound + 1e-9 * (1.0 + a.abs() + b.abs()), "{a} and {b}, {bound}");
+            let exact = exact[index % exact.len()];
+            prop_assert!(exact <= bound * (1.0 + 1e-9), "without rounding {exact}, with it {bound}");
+            prop_assert!((a - b).abs() <= exact + 1e-9 * (1.0 + a.abs() + b.abs()), "{a} and {b}, {exact}");
         }
     }
 }

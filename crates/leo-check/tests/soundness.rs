@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use fastrand::Rng;
-use leo_check::{Checker, LayerSlopes, Side, Slopes, Tree};
+use leo_check::{Checker, Exact, Number, Side, Slopes, Tree, signs};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
 use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 use proptest::prelude::*;
@@ -69,10 +69,9 @@ fn all_bounds(width: usize) -> Vec<(usize, Side)> {
 }
 
 /// Anything at all, sensible or not: it may only loosen bounds.
-fn random_slopes(random: &mut Rng, layers: &[(usize, usize)], bounds: usize) -> Slopes {
+fn random_slopes(random: &mut Rng, layers: &[(usize, usize)]) -> Slopes {
     let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
-    let mut rows = |units: usize| (0..bounds).map(|_| (0..units).map(|_| slope()).collect()).collect();
-    Slopes::Chosen(layers.iter().map(|&(layer, units)| LayerSlopes { layer, rows: rows(units) }).collect())
+    layers.iter().map(|&(layer, units)| (layer, (0..units).map(|_| slope()).collect())).collect()
 }
 
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
@@ -81,13 +80,43 @@ fn random_tree(random: &mut Rng, layers: &[(usize, usize)], depth: usize) -> Tre
         let mut multiplier =
             || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
         let multipliers = (0..depth).map(|_| multiplier()).collect();
-        let slopes = if random.bool() { Slopes::Default } else { random_slopes(random, layers, 1) };
+        let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
         return Tree::Leaf { multipliers, slopes };
     }
     let (layer, units) = layers[random.usize(0..layers.len())];
     let unit = random.usize(0..units);
     let [off, on] = [(); 2].map(|()| Box::new(random_tree(random, layers, depth + 1)));
     Tree::Split { layer, unit, off, on }
+}
+
+/// Proves ranges of all layers with whatever slopes and case distinctions, and finds no input that leaves one.
+fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen: bool) {
+    let mut random = Rng::with_seed(seed);
+    let mut checker = Checker::<N>::begin(network, domain).expect("two inputs");
+    let mut passed: Vec<(usize, usize)> = Vec::new();
+    while let Some(layer) = checker.next_layer() {
+        let units = checker.range(layer).lower.len();
+        let bounds = all_bounds(units);
+        let slopes = |_| if chosen { random_slopes(&mut random, &passed) } else { Slopes::new() };
+        checker.prove_linear(&bounds, &bounds.iter().map(slopes).collect::<Vec<_>>());
+        if chosen {
+            let tree = |&(unit, side)| (unit, side, random_tree(&mut random, &passed, 0));
+            checker.prove_splits(&bounds.iter().map(tree).collect::<Vec<_>>());
+        }
+        passed.push((layer, units));
+    }
+    let width = domain.hi()[0] - domain.lo()[0];
+    for (layer, numbers) in observed(network, domain, &mut random) {
+        let range = checker.range(layer);
+        let units = range.lower.len();
+        for (index, &number) in numbers.iter().enumerate() {
+            let (lower, upper) = (&range.lower[index % units], &range.upper[index % units]);
+            // The evaluation rounds too, unlike the proof.
+            let rounding = 1e-13 * (1.0 + number.abs() + width);
+            let is_inside = *lower <= N::of(number + rounding) && N::of(number - rounding) <= *upper;
+            assert!(is_inside, "{number} is not in [{lower:?}, {upper:?}]");
+        }
+    }
 }
 
 proptest! {
@@ -97,30 +126,8 @@ proptest! {
     fn no_input_leaves_a_proved_range(seed in any::<u64>(), lo in -3.0..3.0, width in prop_oneof![Just(0.0), Just(1e-9), 0.0..4.0, Just(1e6)], chosen in any::<bool>()) {
         let network = random_network(seed).expect("shapes fit");
         let domain = Domain::new(vec![lo, -lo], vec![lo + width, width - lo]).expect("not reversed");
-        let mut random = Rng::with_seed(seed);
-        let mut checker = Checker::new(&network, &domain).expect("two inputs");
-        let mut passed: Vec<(usize, usize)> = Vec::new();
-        while let Some(layer) = checker.next_layer() {
-            let units = checker.range(layer).lower.len();
-            let bounds = all_bounds(units);
-            let slopes = if chosen { random_slopes(&mut random, &passed, bounds.len()) } else { Slopes::Default };
-            checker.prove_linear(&bounds, &slopes);
-            if chosen {
-                let tree = |&(unit, side)| (unit, side, random_tree(&mut random, &passed, 0));
-                checker.prove_splits(&bounds.iter().map(tree).collect::<Vec<_>>());
-            }
-            passed.push((layer, units));
-        }
-        for (layer, numbers) in observed(&network, &domain, &mut random) {
-            let range = checker.range(layer);
-            let units = range.lower.len();
-            for (index, &number) in numbers.iter().enumerate() {
-                let (lower, upper) = (range.lower[index % units], range.upper[index % units]);
-                // The evaluation rounds too, unlike the proof.
-                let rounding = 1e-13 * (1.0 + number.abs() + width);
-                prop_assert!(lower <= number + rounding && number - rounding <= upper, "{number} is not in [{lower}, {upper}]");
-            }
-        }
+        assert_sound::<f64>(&network, &domain, seed, chosen);
+        assert_sound::<Exact>(&network, &domain, seed, chosen);
     }
 }
 
@@ -144,7 +151,7 @@ fn bounds_that_are_exactly_zero_are_found_to_be() -> Anything {
     let network = builder.finish(vec![h])?;
     let mut checker = Checker::new(&network, &Domain::uniform(2, 0.0, 1.0)?)?;
     let layer = checker.next_layer().ok_or("two layers")?;
-    checker.prove_linear(&all_bounds(5), &Slopes::Default);
+    checker.prove_linear(&all_bounds(5), &[]);
     let range = checker.range(layer);
     assert_eq!(range.upper[0], 0.0);
     assert!(range.lower[0] <= -4.0 && range.lower[0] > -4.000001);
@@ -153,7 +160,7 @@ fn bounds_that_are_exactly_zero_are_found_to_be() -> Anything {
     assert!(range.upper[3] > 0.0 && range.upper[3] < 1e-15, "barely unstable: {}", range.upper[3]);
     assert_eq!((range.lower[4], range.upper[4]), (0.0, 0.0));
     let layer = checker.next_layer().ok_or("two layers")?;
-    checker.prove_linear(&all_bounds(2), &Slopes::Default);
+    checker.prove_linear(&all_bounds(2), &[]);
     assert_eq!(checker.range(layer).upper, [0.0, 0.0]);
     Ok(())
 }
@@ -171,7 +178,7 @@ fn proved(maps: &[Dense], lo: f64, hi: f64) -> Result<(f64, f64), Box<dyn std::e
     let mut last = 0;
     while let Some(layer) = checker.next_layer() {
         let width = checker.range(layer).lower.len();
-        checker.prove_linear(&all_bounds(width), &Slopes::Default);
+        checker.prove_linear(&all_bounds(width), &[]);
         last = layer;
     }
     Ok((checker.range(last).lower[0], checker.range(last).upper[0]))
@@ -208,7 +215,7 @@ fn products_that_underflow_are_not_zero() -> Anything {
     let network = builder.finish(vec![h])?;
     let mut checker = Checker::new(&network, &Domain::uniform(1, 0.0, 1.0)?)?;
     let layer = checker.next_layer().ok_or("a layer")?;
-    checker.prove_linear(&all_bounds(1), &Slopes::Default);
+    checker.prove_linear(&all_bounds(1), &[]);
     // 1e-600 at x = 1.
     assert!(checker.range(layer).upper[0] > 0.0);
 
@@ -225,7 +232,7 @@ fn products_that_underflow_are_not_zero() -> Anything {
     let network = builder.finish(vec![h])?;
     let mut checker = Checker::new(&network, &Domain::uniform(1, 0.0, 1e-310)?)?;
     let layer = checker.next_layer().ok_or("a layer")?;
-    checker.prove_linear(&all_bounds(1), &Slopes::Default);
+    checker.prove_linear(&all_bounds(1), &[]);
     assert!(checker.range(layer).upper[0] > 0.0);
     Ok(())
 }
@@ -240,14 +247,14 @@ fn signs_at_a_point_are_exact() -> Anything {
     let g = builder.add("fc", Dense::new(weights, Some(vec![-below, -above, 0.3]))?, &[ValueId::INPUT])?;
     let h = builder.add("relu", Relu, &[g])?;
     let network = builder.finish(vec![h])?;
-    let mut checker = Checker::new(&network, &Domain::uniform(2, 0.0, 1.0)?)?;
-    let layer = checker.next_layer().ok_or("one layer")?;
-    let signs = checker.signs(layer, &[1, 0, 2, 1], &[0.1, 0.2]);
-    let signs: Vec<Ordering> = signs.into_iter().flatten().collect();
-    // 0.3 as a double is a little less than 0.4 - 0.1, all three as doubles.
-    assert_eq!(signs, [Ordering::Less, Ordering::Greater, Ordering::Less, Ordering::Less]);
-    let equal = checker.signs(layer, &[2], &[0.0, 0.15]);
-    assert_eq!(equal, Some(vec![Ordering::Equal]), "twice 0.15 is the double 0.3");
-    assert_eq!(checker.signs(layer, &[0], &[0.1, 1.5]), None, "not in the domain");
+    let domain = Domain::uniform(2, 0.0, 1.0)?;
+    for signs in [signs::<f64>, signs::<Exact>] {
+        let found = signs(&network, &domain, &[0.1, 0.2], &[1, 0, 2, 1].map(|unit| (1, unit)));
+        // 0.3 as a double is a little less than 0.4 - 0.1, all three as doubles.
+        assert_eq!(found, Some(vec![Ordering::Less, Ordering::Greater, Ordering::Less, Ordering::Less]));
+        let equal = signs(&network, &domain, &[0.0, 0.15], &[(1, 2)]);
+        assert_eq!(equal, Some(vec![Ordering::Equal]), "twice 0.15 is the double 0.3");
+        assert_eq!(signs(&network, &domain, &[0.1, 1.5], &[(1, 0)]), None, "not in the domain");
+    }
     Ok(())
 }

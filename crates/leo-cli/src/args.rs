@@ -25,7 +25,7 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Exit codes:
   0    done
-  1    a negative answer: `leo analyze` leaves units undecided
+  1    a negative answer: `leo analyze` leaves units undecided, `leo check` refuses
   2    bad usage or bad input; for input, one line on standard error says which file, where in it, and why
   101  a bug in Leo; please report it with the files
   130  stopped by Ctrl-C; `leo reproduce`, and `leo train` with --resume, go on where they stopped
@@ -36,6 +36,7 @@ Gzip files are unpacked as they are read. Files are written whole or not at all.
 pub enum Command {
     Inspect(Inspect),
     Compress(Compress),
+    Check(Check),
     Analyze(Analyze),
     Run(Run),
     Convert(Convert),
@@ -80,6 +81,14 @@ pub struct Compress {
     /// The ONNX file to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+
+    /// Where to write the certificate, which `leo check` checks [default: as -o, with the suffix .leo]
+    #[arg(long, value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+
+    /// Write no certificate. The proof is checked all the same
+    #[arg(long, conflicts_with = "certificate")]
+    pub no_certificate: bool,
 
     /// Print JSON instead of tables
     #[arg(long)]
@@ -142,6 +151,38 @@ Examples:
   leo compress model.onnx -o small.onnx --domain 0,1 --method leo
   leo compress mnist.onnx -o small.onnx --domain 0,1 --data t10k-images-idx3-ubyte.gz --divide 255 \\
       --labels t10k-labels-idx1-ubyte.gz";
+
+/// Check a certificate: that a network computes the same as another one, up to delta
+///
+/// Proves again what `leo compress` found, from the two files and the certificate alone, in arithmetic that can only err on the safe side. It needs no solver and no
+/// search, and believes nothing that a file says. What a certificate is: docs/certificate.md.
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_HELP)]
+pub struct Check {
+    /// The network as it was, an .onnx or .nnet file
+    pub model: PathBuf,
+
+    /// The smaller network
+    pub small: PathBuf,
+
+    /// The certificate [default: as the smaller network, with the suffix .leo]
+    pub certificate: Option<PathBuf>,
+
+    /// Compute without any rounding, in exact arithmetic. Slower
+    #[arg(long)]
+    pub exact: bool,
+
+    /// Print JSON instead of a sentence
+    #[arg(long)]
+    pub json: bool,
+}
+
+const CHECK_HELP: &str = "\
+Exit codes: 0, verified; 1, refused: the certificate does not prove it; 2, a file cannot be read.
+
+Examples:
+  leo check model.onnx small.onnx small.leo
+  leo check model.onnx small.onnx --exact";
 
 /// Find out which units are always on or always off on the domain
 ///

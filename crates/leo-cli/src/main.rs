@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         Command::Inspect(inspect) => commands::inspect::run(inspect),
         Command::Compress(compress) => commands::compress::run(compress),
+        Command::Check(check) => commands::check::run(check),
         Command::Analyze(analyze) => commands::analyze::run(analyze),
         Command::Run(run) => commands::run::run(run),
         Command::Convert(convert) => commands::convert::run(convert),
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
             eprintln!("leo: {}", output::one_line(&format!("{error:#}")));
             ExitCode::from(if error.is::<interrupt::Interrupted>() {
                 INTERRUPTED
-            } else if error.is::<output::Undecided>() {
+            } else if error.is::<output::Negative>() {
                 NEGATIVE
             } else {
                 BAD_INPUT

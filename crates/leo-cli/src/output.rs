@@ -40,25 +40,17 @@ pub fn listed<T: Display>(things: impl IntoIterator<Item = T>) -> String {
     things.into_iter().map(|thing| thing.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The error of a command that could not decide everything.
+/// The error of a command whose answer is negative.
 #[derive(Debug)]
-pub struct Undecided {
-    pub units: usize,
-    /// What stopped it.
-    pub stopped: Option<&'static str>,
-}
+pub struct Negative(pub String);
 
-impl Display for Undecided {
+impl Display for Negative {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} undecided", counted(self.units, "unit"))?;
-        match self.stopped {
-            Some(stopped) => write!(formatter, ", stopped by the {stopped}"),
-            None => write!(formatter, "; a larger --node-limit may help"),
-        }
+        formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Undecided {}
+impl std::error::Error for Negative {}
 
 /// Text without line breaks or other control characters, and not too long.
 pub fn one_line(text: &str) -> String {

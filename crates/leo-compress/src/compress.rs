@@ -8,6 +8,7 @@ use leo_network::onnx::{Document, Float, OnnxError};
 use leo_network::{Domain, DomainError, NetworkError};
 use leo_stability::{Engine, Stopped};
 
+use crate::certify::Step;
 use crate::plan::{Fate, Rule};
 use crate::region::Pinned;
 use crate::rewrite::{Plans, Rewritten};
@@ -70,6 +71,8 @@ pub struct Compressed {
     pub pinned: Vec<Pinned>,
     /// How long each step took.
     pub times: Times,
+    /// What was done, file by file: one, mostly. Of a file that is as it was, why it is.
+    pub(crate) steps: Vec<Step>,
 }
 
 impl Compressed {
@@ -138,6 +141,7 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         stopped: None,
         pinned: Vec::new(),
         times: Times::default(),
+        steps: Vec::new(),
     };
     let mut tolerance = options.tolerance();
     if round::is_spent(document, tolerance, domain) {
@@ -148,7 +152,7 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
             break;
         }
-        let mut stability = leo_stability::Options { time_limit, narrow: true, ..options.stability };
+        let mut stability = leo_stability::Options { time_limit, narrow: true, shown: round == 0, ..options.stability };
         if round > 0 && compressed.undecided == 0 {
             // Units that were unstable still are, and what was put in is seen to be stable at once: a long search would find nothing.
             stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };

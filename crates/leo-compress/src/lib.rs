@@ -41,6 +41,7 @@
 //! ```
 
 mod affine;
+mod certify;
 mod compress;
 mod draft;
 mod exact;

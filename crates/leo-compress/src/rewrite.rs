@@ -15,6 +15,8 @@ pub(crate) struct Rewritten {
     pub(crate) document: Document,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain.
     pub(crate) deviation: Vec<Vec<f64>>,
+    /// What corresponds to what.
+    pub(crate) pairs: Correspondence,
 }
 
 /// The regions to rewrite, each with its plan.
@@ -39,7 +41,7 @@ pub(crate) fn rewrite(
     let rewritten = document.splice(&parts, (float != document.float()).then_some(float))?;
     let pairs = names.correspondence(document, &rewritten, regions, plans)?;
     let deviation = deviation(facts, rewritten.network(), &pairs)?;
-    Ok(Rewritten { document: rewritten, deviation })
+    Ok(Rewritten { document: rewritten, deviation, pairs })
 }
 
 /// What the new layers are called: like the old ones, unless that would not tell them apart.

@@ -10,6 +10,7 @@ use leo_network::onnx::{Document, Float};
 use leo_stability::{Status, analyze};
 use sha2::{Digest, Sha256};
 
+use crate::certify::Step;
 use crate::compress::{CompressError, Compressed, Method, Options, largest};
 use crate::full::Outline;
 use crate::plan::Plan;
@@ -78,8 +79,14 @@ impl Round<'_> {
             tolerances,
         };
         let success = attempts.run(compressed)?;
-        let Some(Success { plans, rewritten, approximation }) = success else { return Ok(None) };
+        let Some(Success { plans, rewritten, approximation }) = success else {
+            if self.is_first {
+                compressed.steps.push(Step::nothing(document.clone(), analysis.proof));
+            }
+            return Ok(None);
+        };
         compressed.account(&plans, &rewritten);
+        compressed.steps.push(Step { before: document.clone(), proof: analysis.proof, pairs: rewritten.pairs });
         compressed.approximation += approximation;
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
         let document = rewritten.document;

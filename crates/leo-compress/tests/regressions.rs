@@ -58,7 +58,7 @@ fn outputs_within_a_region_are_no_anchors() -> Anything {
     let network = builder.finish(vec![y, g])?;
     for method in [Method::Leo, Method::Full] {
         let after = shrink(&document(&network, Float::F32), &Domain::uniform(1, 0.0, 1.0)?, &exactly(method));
-        assert_eq!(after.document.network().hidden(), []);
+        assert!(after.document.network().hidden().is_empty());
         assert!(after.largest_delta() < 1e-12, "{:e}", after.largest_delta());
     }
     Ok(())

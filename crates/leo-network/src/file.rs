@@ -97,6 +97,13 @@ impl Problem {
 }
 
 /// Reads a whole file, unpacking it if it is gzip, whatever its name.
+///
+/// # Errors
+/// If it cannot be read, is empty, or is larger than Leo takes.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
+    read(path).map_err(|problem| problem.in_file(path))
+}
+
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     let about = metadata(path).map_err(Problem::Read)?;
     if about.is_dir() {

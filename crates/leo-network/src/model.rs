@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::array::{Array, ArrayError, Elements};
 use crate::evaluate::Evaluator;
 use crate::file::{self, FileError, Problem};
-use crate::network::Network;
+use crate::network::{Network, ValueId};
 use crate::nnet::Nnet;
 use crate::onnx::{Axis, DeclaredAxis, Dims, Document, Export, Float, OnnxError};
 use crate::op::Transpose;
@@ -96,15 +96,22 @@ impl Model {
     }
 
     fn try_load(path: &Path) -> Result<Self, Problem> {
-        let suffix = file::suffix(path);
-        if !matches!(suffix.as_str(), "onnx" | "nnet") {
-            // A folder or a missing file says more than an unknown suffix does.
-            file::read(path)?;
-            return Err(Problem::UnknownSuffix { expected: "models are .onnx or .nnet files" });
-        }
-        let bytes = file::read(path)?;
-        if suffix == "nnet" {
-            return Ok(Self::from(Nnet::from_bytes(&bytes)?));
+        Self::try_from_bytes(file::read(path)?, path)
+    }
+
+    /// A model from the content of a file, unpacked if it was gzip. The name says what is in it, and beside which files external data lie.
+    ///
+    /// # Errors
+    /// If it is not what the suffix says, or holds what Leo does not read.
+    pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, FileError> {
+        Self::try_from_bytes(bytes, path).map_err(|problem| problem.in_file(path))
+    }
+
+    fn try_from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, Problem> {
+        match file::suffix(path).as_str() {
+            "onnx" => {}
+            "nnet" => return Ok(Self::from(Nnet::from_bytes(&bytes)?)),
+            _ => return Err(Problem::UnknownSuffix { expected: "models are .onnx or .nnet files" }),
         }
         let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let guess = file::looks_like(&bytes);
@@ -152,6 +159,14 @@ impl Model {
         match &self.format {
             Format::Onnx(document) => document.float(),
             Format::Nnet(_) => Float::F64,
+        }
+    }
+
+    /// The value of the network that the file has this name for. NNet files have no names.
+    pub fn value_named(&self, name: &str) -> Option<ValueId> {
+        match &self.format {
+            Format::Onnx(document) => document.value_named(name),
+            Format::Nnet(_) => None,
         }
     }
 

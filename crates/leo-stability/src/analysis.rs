@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use leo_check::{Checker, Range, Side, Slopes};
+use leo_check::{Checker, LayerProof, Proof, Range, Side, Slopes, Tree};
 use leo_network::op::Op;
 use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
 use crate::bounds::slopes;
 use crate::budget::{Budget, Limits};
+use crate::record::Record;
 use crate::search::reduced::Reduced;
 use crate::search::solver::{self, Program};
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, status_of_range};
 use crate::witness::{Probe, Witnesses};
 use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
 
@@ -48,6 +49,7 @@ pub(crate) fn run<'n>(
         depth: 0,
         node: 0,
         verdicts: Vec::new(),
+        record: Record::default(),
     };
     let mut start = Instant::now();
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
@@ -56,15 +58,17 @@ pub(crate) fn run<'n>(
         }
         run.witnesses.look_around(options.seed);
     }
-    let mut layers = Vec::new();
+    let (mut layers, mut proved) = (Vec::new(), Vec::new());
     while let Some(node) = run.checker.next_layer() {
         let units = run.layer(node);
+        proved.push(run.layer_proof(&units));
         let now = Instant::now();
         layers.push(Layer { node, units, time: now - start });
         start = now;
     }
     let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
-    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open), facts: run.checker.finish() })
+    let proof = run.proof(proved);
+    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open), facts: run.checker.finish(), proof })
 }
 
 /// An analysis that has come to some layer.
@@ -84,6 +88,8 @@ struct Run<'a, 'n> {
     node: usize,
     /// What is known of its units.
     verdicts: Vec<Option<Verdict>>,
+    /// How that was proved.
+    record: Record,
 }
 
 impl Run<'_, '_> {
@@ -99,6 +105,27 @@ impl Run<'_, '_> {
         let units = (0..self.verdicts.len()).map(|unit| self.unit(unit)).collect();
         self.depth += 1;
         units
+    }
+
+    /// How to prove again what is known of the layer.
+    fn layer_proof(&mut self, units: &[Unit]) -> LayerProof {
+        let is_shown =
+            |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
+        std::mem::take(&mut self.record).finish(self.checker.range(self.node), is_shown)
+    }
+
+    /// How to prove again what is known of all layers: with inputs for units that can be on or off.
+    fn proof(&self, mut layers: Vec<LayerProof>) -> Proof {
+        let mut unstable = Vec::new();
+        for (layer, proof) in layers.iter().enumerate() {
+            let units = proof.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
+            unstable.extend(units.map(|(unit, _)| (layer, unit)));
+        }
+        let (points, shown) = self.witnesses.cover(&unstable);
+        for (&(layer, _), shown) in unstable.iter().zip(shown) {
+            layers[layer].witnesses.push(shown);
+        }
+        Proof { layers, points }
     }
 
     fn unit(&self, unit: usize) -> Unit {
@@ -158,13 +185,28 @@ impl Run<'_, '_> {
 
     /// Proves linear bounds with the default slopes, with a look at the clock now and then.
     fn prove_linear(&mut self, by: By, bounds: &[Bound]) {
+        let before = self.checker.range(self.node).clone();
+        let mut done = 0;
         for some in bounds.chunks(BOUNDS_AT_ONCE) {
             if self.budget.is_exhausted() {
                 break;
             }
-            self.checker.prove_linear(some, &Slopes::Default);
+            self.checker.prove_linear(some, &[]);
+            done += some.len();
+        }
+        if done == 2 * self.verdicts.len() {
+            self.record.note_all_linear();
+        } else {
+            let proofs = bounds[..done].iter().map(|&(unit, side)| (unit, side, leaf(Slopes::new())));
+            self.note(&before, proofs);
         }
         self.settle(by, bounds);
+    }
+
+    /// Keeps proofs that made the range of the layer's pre-activations narrower than it was before.
+    fn note(&mut self, before: &Range, proofs: impl Iterator<Item = (usize, Side, Tree)>) {
+        let value = |layer: usize| self.network.pre_activation(layer).index();
+        self.record.note(before, self.checker.range(self.node), self.checker.ranges(), value, proofs);
     }
 
     fn climb(&mut self) {
@@ -174,9 +216,9 @@ impl Run<'_, '_> {
             return;
         }
         self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds(), &self.budget);
-        self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
+        self.witnesses.settle_doubts(self.depth, &open, &self.budget);
         self.witnesses.climb(self.depth, &open, &self.budget);
-        self.witnesses.settle_doubts(&self.checker, self.depth, &open, &self.budget);
+        self.witnesses.settle_doubts(self.depth, &open, &self.budget);
         self.settle_unstable(By::Witness);
     }
 
@@ -186,10 +228,12 @@ impl Run<'_, '_> {
         let ranges = self.checker.ranges();
         let improve = |some: &[Bound]| slopes::improved(self.network, self.node, ranges, some, &self.budget);
         let block = slopes::block(self.network);
-        let slopes: Vec<Slopes> = open.par_chunks(block).map(improve).collect();
-        for (some, slopes) in open.chunks(block).zip(&slopes) {
-            self.checker.prove_linear(some, slopes);
-        }
+        let slopes: Vec<Vec<Slopes>> = open.par_chunks(block).map(improve).collect();
+        let slopes = slopes.concat();
+        let before = self.checker.range(self.node).clone();
+        self.checker.prove_linear(&open, &slopes);
+        let proofs = open.iter().zip(slopes).map(|(&(unit, side), slopes)| (unit, side, leaf(slopes)));
+        self.note(&before, proofs);
         self.settle(By::Slopes, &open);
     }
 
@@ -278,7 +322,9 @@ impl Run<'_, '_> {
             claims.extend(claim);
             self.witnesses.look_at(&point.unwrap_or_default());
         }
+        let before = self.checker.range(self.node).clone();
         self.checker.prove_splits(&trees);
+        self.note(&before, trees.into_iter());
         self.settle(by, bounds);
         self.settle_unstable(By::Witness);
         self.trust(&claims);
@@ -348,7 +394,7 @@ impl Run<'_, '_> {
     fn settle(&mut self, by: By, bounds: &[Bound]) {
         let range = self.checker.range(self.node);
         for &(unit, _) in bounds {
-            let status = Status::of_range(range.lower[unit], range.upper[unit]);
+            let status = status_of_range(range.lower[unit], range.upper[unit]);
             let verdict = &mut self.verdicts[unit];
             *verdict = verdict.or(status.map(|status| Verdict { status, by, trusted: false }));
         }
@@ -404,6 +450,11 @@ impl Run<'_, '_> {
             progress.begins(self.depth + 1, self.network.relu_layers().count(), step, units);
         }
     }
+}
+
+/// A linear bound on the whole domain.
+fn leaf(slopes: Slopes) -> Tree {
+    Tree::Leaf { multipliers: Vec::new(), slopes }
 }
 
 fn both_sides(unit: usize) -> [Bound; 2] {

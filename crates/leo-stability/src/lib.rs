@@ -6,6 +6,7 @@
 mod analysis;
 mod bounds;
 mod budget;
+mod record;
 // Without a solver, what only it needs is not used.
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
@@ -16,11 +17,12 @@ mod witness;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use leo_check::Facts;
+use leo_check::{Facts, Proof};
 use leo_network::{Array, Domain, DomainError, Network};
 
 pub use budget::Stopped;
-pub use verdict::{By, Status, Unit};
+pub use leo_check::Status;
+pub use verdict::{By, Unit};
 pub use witness::gradient::gradients;
 pub use witness::rounding::evaluation_errors;
 
@@ -53,6 +55,8 @@ pub struct Options<'a> {
     pub samples: Option<&'a Array>,
     /// Whether to report inputs for both signs of every unstable unit.
     pub witnesses: bool,
+    /// Whether the proof shall have inputs that show every unstable unit on and off. Without them, it says nothing of these.
+    pub shown: bool,
     /// Whether the ranges of units in the last layer shall be narrow too. No verdict needs that.
     pub narrow: bool,
     /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
@@ -96,6 +100,8 @@ pub struct Analysis<'n> {
     pub stopped: Option<Stopped>,
     /// All that is proved.
     pub facts: Facts<'n>,
+    /// How to prove it again.
+    pub proof: Proof,
 }
 
 /// Decides every unit it can.

@@ -1,17 +1,6 @@
 //! What is known about a unit, and by what.
 
-/// Whether a unit can be on, and whether it can be off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// Its pre-activation is nowhere above 0: the unit is always 0.
-    Inactive,
-    /// Its pre-activation is nowhere below 0: the unit is a linear function.
-    Active,
-    /// Inputs are known for both signs.
-    Unstable,
-    /// Neither proved nor refuted. It is kept, like an unstable unit.
-    Undecided,
-}
+use leo_check::Status;
 
 /// The step that decided a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,15 +52,13 @@ pub(crate) struct Verdict {
     pub(crate) trusted: bool,
 }
 
-impl Status {
-    /// What a proved range says.
-    pub(crate) fn of_range(lower: f64, upper: f64) -> Option<Self> {
-        if upper <= 0.0 {
-            Some(Self::Inactive)
-        } else if lower >= 0.0 {
-            Some(Self::Active)
-        } else {
-            None
-        }
+/// What a proved range says.
+pub(crate) fn status_of_range(lower: f64, upper: f64) -> Option<Status> {
+    if upper <= 0.0 {
+        Some(Status::Inactive)
+    } else if lower >= 0.0 {
+        Some(Status::Active)
+    } else {
+        None
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::args::{Analyze, EngineName};
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
-use crate::output::{Undecided, counted, listed, one_line, table};
+use crate::output::{Negative, counted, listed, one_line, table};
 use crate::progress::AnalysisBar;
 use crate::samples::{self, Samples};
 use crate::search;
@@ -114,7 +114,13 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     match (analysis.stopped, report.stopped) {
         (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),
         _ if undecided == 0 => Ok(()),
-        (_, stopped) => Err(Undecided { units: undecided, stopped }.into()),
+        (_, stopped) => {
+            let why = match stopped {
+                Some(stopped) => format!(", stopped by the {stopped}"),
+                None => "; a larger --node-limit may help".to_owned(),
+            };
+            Err(Negative(format!("{} undecided{why}", counted(undecided, "unit"))).into())
+        }
     }
 }
 

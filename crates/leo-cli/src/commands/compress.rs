@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use comfy_table::CellAlignment::{Left, Right};
+use leo_check::{Certificate, Sealed, verify};
 use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
 use leo_network::onnx::{Document, Float};
-use leo_network::{Format, Model, write_atomically};
+use leo_network::{Domain, Format, Model, write_atomically};
 use serde::Serialize;
 
 use crate::accuracy::{self, Accuracy};
@@ -55,8 +56,10 @@ struct Report {
     /// With --labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     accuracy: Option<Accuracy>,
+    /// Where the proof was written.
     certificate: Option<String>,
-    /// Whether the checker has proved delta. Without that nothing is written.
+    certificate_bytes: usize,
+    /// Whether the certificate was checked. Without that nothing is written.
     checked: bool,
     seconds: f64,
     steps: Steps,
@@ -108,20 +111,23 @@ struct Steps {
     reading: f64,
     stability: f64,
     planning: f64,
-    rewriting_and_checking: f64,
+    rewriting: f64,
     comparing: f64,
+    checking: f64,
 }
 
 pub fn run(arguments: &Compress) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
-    let model = Model::load(&arguments.model)?;
+    let sealed = Sealed::load(&arguments.model)?;
+    let model = &sealed.model;
     ensure!(!is_same_file(&arguments.model, &arguments.output), "-o: would overwrite the network; give another name");
-    let domain = domain::load(&arguments.domain, &model)?;
+    let certificate_path = certificate_path(arguments)?;
+    let domain = domain::load(&arguments.domain, model)?;
     let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
     let data = arguments.domain.data.as_deref();
     let of_data = || data.unwrap_or(&arguments.model).display().to_string();
-    let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
+    let samples = data.map(|path| samples::load(path, arguments.domain.divide, model)).transpose()?;
     let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
     let outside = outside.with_context(of_data)?;
     let count = outside.map_or(0, |samples| samples.count);
@@ -172,7 +178,20 @@ pub fn run(arguments: &Compress) -> Result<()> {
         _ => None,
     };
     let comparing = compared.elapsed();
-    write_atomically(&arguments.output, &compressed.document.to_bytes()?)?;
+    let checked = Instant::now();
+    let bytes = compressed.document.to_bytes()?;
+    let certificate = certify(&sealed, &bytes, &compressed, &domain)?;
+    let checking = checked.elapsed();
+    let delta = certificate.delta.iter().copied().fold(0.0, f64::max);
+    let certificate = certificate.to_bytes()?;
+    if let Some(path) = &certificate_path {
+        write_atomically(path, &certificate)?;
+    }
+    if let Err(error) = write_atomically(&arguments.output, &bytes) {
+        // A certificate of nothing would only confuse.
+        certificate_path.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        return Err(error.into());
+    }
     let kept = |pinned: &Pinned| {
         let node = &old.nodes()[pinned.layer];
         Kept { layer: node.name().to_owned(), units: node.shape().elements(), reason: pinned.reason.clone() }
@@ -202,15 +221,17 @@ pub fn run(arguments: &Compress) -> Result<()> {
         undecided: compressed.undecided,
         stopped: compressed.stopped.map(search::reason),
         accuracy,
-        certificate: None,
+        certificate: certificate_path.as_deref().map(|path| path.display().to_string()),
+        certificate_bytes: certificate.len(),
         checked: true,
         seconds: start.elapsed().as_secs_f64(),
         steps: Steps {
             reading: reading.as_secs_f64(),
             stability: times.stability.as_secs_f64(),
             planning: times.planning.as_secs_f64(),
-            rewriting_and_checking: times.rewriting.as_secs_f64(),
+            rewriting: times.rewriting.as_secs_f64(),
             comparing: comparing.as_secs_f64(),
+            checking: checking.as_secs_f64(),
         },
     };
     let mut out = stdout().lock();
@@ -220,6 +241,37 @@ pub fn run(arguments: &Compress) -> Result<()> {
         report.print(&mut out, compressed.changed)?;
     }
     Ok(())
+}
+
+/// Where the certificate is to be written, if it is: beside the network, unless that is no file.
+fn certificate_path(arguments: &Compress) -> Result<Option<PathBuf>> {
+    let output = &arguments.output;
+    let is_file = !output.exists() || output.is_file();
+    let path = match &arguments.certificate {
+        Some(path) => path.clone(),
+        None if arguments.no_certificate || !is_file => return Ok(None),
+        None => output.with_extension("leo"),
+    };
+    for other in [output, &arguments.model] {
+        ensure!(
+            path != *other && !is_same_file(&path, other),
+            "the certificate would overwrite a network; give --certificate"
+        );
+    }
+    Ok(Some(path))
+}
+
+/// The certificate, as it is when it is read again, checked against both files as they are when they are read again.
+fn certify(first: &Sealed, bytes: &[u8], compressed: &Compressed, domain: &Domain) -> Result<Certificate> {
+    let second = Sealed::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
+    let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
+    let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
+    if let Err(refusal) = verify::<f64>(first, &second, &certificate) {
+        bail!(
+            "a mistake in Leo, please report it with the file: the checker refused the certificate ({refusal}); nothing was written"
+        );
+    }
+    Ok(certificate)
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {
@@ -288,19 +340,24 @@ impl Report {
             let why = self.stopped.map_or_else(String::new, |stopped| format!(" ({stopped})"));
             writeln!(out, "{} undecided{why}, and kept", counted(self.undecided, "unit"))?;
         }
-        let Steps { reading, stability, planning, rewriting_and_checking, comparing } = self.steps;
+        let Steps { reading, stability, planning, rewriting, comparing, checking } = self.steps;
         let ms = |seconds: f64| format!("{:.1}", 1e3 * seconds);
         writeln!(
             out,
-            "{} ms: reading {}, stability {}, planning {}, rewriting and checking {}, comparing {}",
+            "{} ms: reading {}, stability {}, planning {}, rewriting {}, comparing {}, checking {}",
             ms(self.seconds),
             ms(reading),
             ms(stability),
             ms(planning),
-            ms(rewriting_and_checking),
-            ms(comparing)
+            ms(rewriting),
+            ms(comparing),
+            ms(checking)
         )?;
-        writeln!(out, "wrote {}", one_line(&self.output))?;
+        write!(out, "wrote {}", one_line(&self.output))?;
+        match &self.certificate {
+            Some(path) => writeln!(out, ", and its certificate: {}", one_line(path))?,
+            None => writeln!(out)?,
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod analyze;
+pub mod check;
 pub mod compress;
 pub mod convert;
 pub mod data;

@@ -3,7 +3,7 @@
 //! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
 //! floating point: what comes out are proposals, and the checker decides what they are worth.
 
-use leo_check::{LayerSlopes, Range, Side, Slopes, Tree};
+use leo_check::{Range, Side, Slopes, Tree};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product_transposed};
 
@@ -156,8 +156,8 @@ impl<'a> Pass<'a> {
 
     /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.
     pub(crate) fn leaf(&self, chosen: bool) -> Tree {
-        let slopes = |lines: &Lines| LayerSlopes { layer: lines.layer, rows: lines.free.clone() };
-        let slopes = if chosen { Slopes::Chosen(self.lines.iter().map(slopes).collect()) } else { Slopes::Default };
+        let slopes = |lines: &Lines| (lines.layer, lines.free[0].clone());
+        let slopes = if chosen { self.lines.iter().map(slopes).collect() } else { Slopes::new() };
         Tree::Leaf { multipliers: self.multipliers.clone(), slopes }
     }
 

@@ -5,10 +5,10 @@
 //! derivative with respect to a slope is the unit's coefficient times its pre-activation in the relaxed network, where
 //! every ReLU is replaced by its line. So: substitute backward, evaluate forward, take a step, and keep the best.
 
-use leo_check::{LayerSlopes, Range, Side, Slopes};
+use leo_check::{Range, Side, Slopes};
 use leo_network::Network;
 
-use crate::bounds::relaxed::Pass;
+use crate::bounds::relaxed::{Lines, Pass};
 use crate::budget::Budget;
 
 /// How many steps are taken.
@@ -26,18 +26,17 @@ pub(crate) fn improved(
     ranges: &[Range],
     bounds: &[(usize, Side)],
     budget: &Budget<'_>,
-) -> Slopes {
+) -> Vec<Slopes> {
     let mut pass = Pass::new(network, layer, ranges, &[], bounds.len());
     let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
-    let mut kept: Vec<Vec<Vec<f64>>> = pass.lines.iter().map(|lines| lines.free.clone()).collect();
+    let free = |lines: &[Lines], row: usize| lines.iter().map(|lines| (lines.layer, lines.free[row].clone())).collect();
+    let mut kept: Vec<Slopes> = (0..bounds.len()).map(|row| free(&pass.lines, row)).collect();
     for step in 0..STEPS {
         let found = pass.backward(bounds);
         for (row, (best, found)) in best.iter_mut().zip(found).enumerate() {
             if found < *best {
                 *best = found;
-                for (kept, lines) in kept.iter_mut().zip(&pass.lines) {
-                    kept[row].clone_from(&lines.free[row]);
-                }
+                kept[row] = free(&pass.lines, row);
             }
         }
         if best.iter().all(|&bound| bound < 0.0) || budget.is_exhausted() {
@@ -46,6 +45,5 @@ pub(crate) fn improved(
         pass.forward();
         pass.descend(0.5 / (1.0 + step as f64 / 10.0));
     }
-    let layers = pass.lines.iter().zip(kept);
-    Slopes::Chosen(layers.map(|(lines, rows)| LayerSlopes { layer: lines.layer, rows }).collect())
+    kept
 }

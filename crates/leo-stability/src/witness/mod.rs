@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{Checker, Range, Side};
+use leo_check::{Range, Side, signs};
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values, Workspace};
 use rayon::prelude::*;
 
@@ -186,8 +186,43 @@ impl<'n> Witnesses<'n> {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
     }
 
+    /// A few points that show all these units, each with its layer, off and on: which of the points, for each unit.
+    pub(crate) fn cover(&self, units: &[(usize, usize)]) -> (Vec<Vec<f64>>, Vec<[usize; 2]>) {
+        let is_corner = |point: &[f64]| {
+            let mut bounds = point.iter().zip(self.domain.lo().iter().zip(self.domain.hi()));
+            bounds.all(|(x, (lo, hi))| x == lo || x == hi)
+        };
+        // Corners first: they take less room in a file.
+        let mut order: Vec<(bool, usize, usize)> = Vec::new();
+        for (index, &(layer, unit)) in units.iter().enumerate() {
+            let points = self.best[layer][unit].iter().enumerate();
+            order.extend(points.map(|(sign, best)| (!is_corner(&best.point), index, sign)));
+        }
+        order.sort_by_key(|&(inner, ..)| inner);
+        let (mut points, mut shown) = (Vec::new(), vec![[None; 2]; units.len()]);
+        let mut workspace = self.evaluator.workspace();
+        for (_, index, sign) in order {
+            if shown[index][sign].is_some() {
+                continue;
+            }
+            let (layer, unit) = units[index];
+            let point = &self.best[layer][unit][sign].point;
+            let values = self.evaluator.forward(&mut workspace, point);
+            for (shown, &(layer, unit)) in shown.iter_mut().zip(units) {
+                let number = values.get(self.network.pre_activation(self.layers[layer]))[unit];
+                let sign = usize::from(number > 0.0);
+                if number.abs() > self.errors(layer)[unit] {
+                    shown[sign] = shown[sign].or(Some(points.len()));
+                }
+            }
+            shown[index][sign] = Some(points.len());
+            points.push(point.to_vec());
+        }
+        (points, shown.into_iter().map(|shown| shown.map(Option::unwrap_or_default)).collect())
+    }
+
     /// Settles which signs of these units points have, where rounding in an evaluation leaves a doubt.
-    pub(crate) fn settle_doubts(&mut self, checker: &Checker<'_>, layer: usize, units: &[usize], budget: &Budget<'_>) {
+    pub(crate) fn settle_doubts(&mut self, layer: usize, units: &[usize], budget: &Budget<'_>) {
         let node = self.layers[layer];
         let errors = self.errors(layer);
         let is_doubtful =
@@ -202,8 +237,9 @@ impl<'n> Witnesses<'n> {
         doubts.sort_by_key(|(point, unit, sign)| (Arc::as_ptr(point).cast::<f64>(), *unit, *sign));
         let groups: Vec<&[Doubt]> = doubts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)).collect();
         let settle = |group: &&[Doubt]| {
-            let units: Vec<usize> = group.iter().map(|(_, unit, _)| *unit).collect();
-            let signs = if budget.is_exhausted() { None } else { checker.signs(node, &units, &group[0].0) };
+            let units: Vec<(usize, usize)> = group.iter().map(|(_, unit, _)| (node, *unit)).collect();
+            let exhausted = budget.is_exhausted();
+            let signs = if exhausted { None } else { signs::<f64>(self.network, self.domain, &group[0].0, &units) };
             group
                 .iter()
                 .zip(signs.into_iter().flatten())

@@ -1,0 +1,487 @@
+//! The certificate: a file with all that a stranger needs to be convinced. `docs/certificate.md` describes it for other programs.
+//!
+//! In the file, layers are the layers of ReLUs, counted from 0, and values of a network have the names that its own file gives them. In memory, a layer
+//! is its node and a value is a [`ValueId`], so that reading what is said of a network needs that network.
+
+use std::path::Path;
+
+use leo_network::onnx::{Document, OnnxError};
+use leo_network::{Domain, DomainError, Model, Network, ValueId};
+use serde::{Deserialize, Serialize};
+
+use crate::deviation::{Claim, Correspondence, Role};
+use crate::facts::{Side, Slopes, Tree};
+use crate::proof::{LayerProof, Proof, Status};
+use crate::verify::Refusal;
+
+/// What the format is called, and the version that is written and read here.
+const FORMAT: &str = "leo certificate";
+const VERSION: u32 = 1;
+
+/// How deep case distinctions may be nested.
+const MAX_DEPTH: usize = 512;
+
+/// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    format: String,
+    version: u32,
+    /// The SHA-256 of the first network's file.
+    pub first: String,
+    /// The SHA-256 of the second network's file.
+    pub second: String,
+    domain: Bounds,
+    /// For each output, how far it can move.
+    pub delta: Vec<f64>,
+    /// From the first network to the second, by way of others if there is more than one.
+    pub links: Vec<Link>,
+}
+
+/// Why a file is no certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// It does not have the form.
+    #[error("is not a certificate: {0}")]
+    Form(#[from] serde_json::Error),
+    /// It is something else, or from another time.
+    #[error("is not a certificate of a version that this program knows: {0:?}, version {1}")]
+    Version(String, u32),
+}
+
+/// Why two networks agree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    layers: Vec<Layer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    points: Vec<Point>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    anchors: Vec<(String, String)>,
+    roles: Vec<Vec<RoleEntry>>,
+    /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+}
+
+/// Bounds for each input, or the same for all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounds {
+    inputs: usize,
+    lo: Numbers,
+    hi: Numbers,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Numbers {
+    Same(f64),
+    Each(Vec<f64>),
+}
+
+/// A layer of the first network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Layer {
+    /// A letter a unit.
+    units: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    linear: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<Fact>,
+    /// Off and on, for each unstable unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    witnesses: Vec<[usize; 2]>,
+    /// Those that do not follow from the letter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<(usize, ClaimEntry)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fact {
+    unit: usize,
+    side: SideName,
+    /// In the order of a walk: a case distinction, then its off half, then its on half.
+    tree: Vec<TreeNode>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SideName {
+    Lower,
+    Upper,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum TreeNode {
+    Split(usize, usize),
+    Leaf(Leaf),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Leaf {
+    /// Layer, unit and slope, where it is not the default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    slopes: Vec<(usize, usize, f64)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    multipliers: Vec<f64>,
+}
+
+/// An input: all numbers, or, if it is a corner of the domain, a bit for each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Point {
+    Corner(String),
+    Inner(Vec<f64>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ClaimEntry {
+    Itself,
+    Constant(f64),
+    Linear(f64),
+    Multiple(usize, f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum RoleEntry {
+    Copy(usize, usize),
+    Multiple(usize, usize, f64),
+    Other(OtherRole),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OtherRole {
+    Linear,
+    Constant(f64),
+}
+
+impl Certificate {
+    /// What links prove of two files on a domain.
+    pub fn new(first: String, second: String, domain: &Domain, delta: Vec<f64>, links: Vec<Link>) -> Self {
+        let numbers = |bounds: &[f64]| match bounds.iter().all(|bound| bound.to_bits() == bounds[0].to_bits()) {
+            true => Numbers::Same(bounds[0]),
+            false => Numbers::Each(bounds.to_vec()),
+        };
+        let domain = Bounds { inputs: domain.len(), lo: numbers(domain.lo()), hi: numbers(domain.hi()) };
+        Self { format: FORMAT.to_owned(), version: VERSION, first, second, domain, delta, links }
+    }
+
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    /// If it is not one, or one of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let Head { format, version } = serde_json::from_slice(bytes)?;
+        if format != FORMAT || version != VERSION {
+            return Err(CertificateError::Version(format, version));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// The certificate as a file.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CertificateError> {
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// The inputs that it is about, of which the network has so many.
+    pub(crate) fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
+        if self.domain.inputs != inputs {
+            return Err(DomainError::WrongLength { domain: self.domain.inputs, network: inputs });
+        }
+        let [lo, hi] = [&self.domain.lo, &self.domain.hi].map(|numbers| match numbers {
+            Numbers::Same(number) => vec![*number; inputs],
+            Numbers::Each(numbers) => numbers.clone(),
+        });
+        Domain::new(lo, hi)?.for_inputs(inputs)
+    }
+
+    /// The networks between the first and the second, unless one is missing, or is no network.
+    pub(crate) fn networks(&self) -> Result<Vec<Model>, Refusal> {
+        let refuse = |reason: &str| Err(Refusal::Network(reason.to_owned()));
+        let Some((last, others)) = self.links.split_last() else { return refuse("there is no link") };
+        if last.network.is_some() {
+            return refuse("the last link leads to a network of its own");
+        }
+        let mut networks = Vec::new();
+        for link in others {
+            let Some(bytes) = link.network.as_deref().and_then(from_hexadecimal) else {
+                return refuse("a link leads to no network");
+            };
+            let model = Model::from_bytes(bytes, Path::new("link.onnx"));
+            networks.push(model.map_err(|error| Refusal::Network(error.problem.to_string()))?);
+        }
+        Ok(networks)
+    }
+}
+
+impl Link {
+    /// Why two networks agree on a domain. If the second is not the certificate's own, the link has to lead to it.
+    ///
+    /// # Errors
+    /// If the second network is to be part of the link, and external data cannot be read any more.
+    pub fn new(
+        domain: &Domain,
+        networks: [&Document; 2],
+        proof: &Proof,
+        pairs: &Correspondence,
+        is_last: bool,
+    ) -> Result<Self, OnnxError> {
+        let [first, second] = networks;
+        let nodes: Vec<usize> = first.network().relu_layers().collect();
+        let position = |node: usize| nodes.iter().position(|other| *other == node).unwrap_or(usize::MAX);
+        let name = |document: &Document, value: ValueId| document.name_of(value).map(str::to_owned);
+        let anchors = pairs.anchors.iter().filter_map(|&(a, b)| Some((name(first, a)?, name(second, b)?)));
+        let layers = proof.layers.iter().zip(&pairs.claims).map(|(proof, claims)| Layer {
+            units: proof.units.iter().map(|status| status.letter()).collect(),
+            linear: proof.linear,
+            facts: proof.bounds.iter().map(|bound| Fact::new(bound, position)).collect(),
+            witnesses: proof.witnesses.clone(),
+            claims: claims
+                .iter()
+                .zip(&proof.units)
+                .enumerate()
+                .filter(|(_, (claim, status))| **claim != status.claim())
+                .map(|(unit, (&claim, _))| (unit, claim.into()))
+                .collect(),
+        });
+        let role = |role: &Role| match *role {
+            Role::Copy { layer, unit, factor: 1.0 } => RoleEntry::Copy(position(layer), unit),
+            Role::Copy { layer, unit, factor } => RoleEntry::Multiple(position(layer), unit, factor),
+            Role::Linear => RoleEntry::Other(OtherRole::Linear),
+            Role::Constant(constant) => RoleEntry::Other(OtherRole::Constant(constant)),
+        };
+        Ok(Self {
+            layers: layers.collect(),
+            points: proof.points.iter().map(|point| Point::new(point, domain)).collect(),
+            anchors: anchors.collect(),
+            roles: pairs.roles.iter().map(|roles| roles.iter().map(role).collect()).collect(),
+            network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) },
+        })
+    }
+
+    /// What is said of the units of the first network.
+    pub(crate) fn proof(&self, first: &Network, domain: &Domain) -> Result<Proof, Refusal> {
+        let nodes: Vec<usize> = first.relu_layers().collect();
+        let mut layers = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let units = layer.units.chars().map(Status::of_letter).collect::<Option<Vec<Status>>>();
+            let unknown = || Refusal::Layer { layer: index, reason: "a letter that stands for nothing".to_owned() };
+            let bounds = layer.facts.iter().map(|fact| {
+                let side = if fact.side == SideName::Lower { Side::Lower } else { Side::Upper };
+                let reason = "its case distinction is not whole, or too deep, or about what is not there";
+                let tree = fact.tree(&nodes, first).ok_or_else(|| Refusal::unit(index, fact.unit, reason))?;
+                Ok((fact.unit, side, tree))
+            });
+            layers.push(LayerProof {
+                units: units.ok_or_else(unknown)?,
+                linear: layer.linear,
+                bounds: bounds.collect::<Result<_, Refusal>>()?,
+                witnesses: layer.witnesses.clone(),
+            });
+        }
+        let points = self.points.iter().map(|point| point.numbers(domain)).collect::<Option<Vec<_>>>();
+        let points = points.ok_or_else(|| Refusal::Network("a point that is no corner of the domain".to_owned()))?;
+        Ok(Proof { layers, points })
+    }
+
+    /// What is said of both networks.
+    pub(crate) fn correspondence(&self, first: &Model, second: &Model) -> Result<Correspondence, Refusal> {
+        let nodes: Vec<usize> = first.network().relu_layers().collect();
+        let mut claims = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let implied = layer.units.chars().filter_map(Status::of_letter).map(Status::claim);
+            let mut implied: Vec<Claim> = implied.collect();
+            for (unit, claim) in &layer.claims {
+                let missing = || Refusal::unit(index, *unit, "something is claimed of a unit that is not there");
+                *implied.get_mut(*unit).ok_or_else(missing)? = (*claim).into();
+            }
+            claims.push(implied);
+        }
+        // A layer that is not there has no node; that copies of it make no sense is found later.
+        let node = |layer: usize| nodes.get(layer).copied().unwrap_or(usize::MAX);
+        let role = |role: &RoleEntry| match *role {
+            RoleEntry::Copy(layer, unit) => Role::Copy { layer: node(layer), unit, factor: 1.0 },
+            RoleEntry::Multiple(layer, unit, factor) => Role::Copy { layer: node(layer), unit, factor },
+            RoleEntry::Other(OtherRole::Linear) => Role::Linear,
+            RoleEntry::Other(OtherRole::Constant(constant)) => Role::Constant(constant),
+        };
+        let roles = self.roles.iter().map(|roles| roles.iter().map(role).collect()).collect();
+        let mut anchors = Vec::new();
+        for (mine, theirs) in &self.anchors {
+            let (Some(mine), Some(theirs)) = (first.value_named(mine), second.value_named(theirs)) else {
+                return Err(Refusal::Network(format!(
+                    "there is no value {mine:?}, or no {theirs:?} in the other network"
+                )));
+            };
+            anchors.push((mine, theirs));
+        }
+        Ok(Correspondence { anchors, claims, roles })
+    }
+}
+
+impl Status {
+    fn letter(self) -> char {
+        match self {
+            Self::Inactive => '-',
+            Self::Active => '+',
+            Self::Unstable => '~',
+            Self::Undecided => '?',
+        }
+    }
+
+    fn of_letter(letter: char) -> Option<Self> {
+        [Self::Inactive, Self::Active, Self::Unstable, Self::Undecided]
+            .into_iter()
+            .find(|status| status.letter() == letter)
+    }
+
+    /// What such a unit is expressed by if nothing else is said.
+    fn claim(self) -> Claim {
+        match self {
+            Self::Inactive => Claim::Constant(0.0),
+            Self::Active => Claim::Linear(0.0),
+            Self::Unstable | Self::Undecided => Claim::Itself,
+        }
+    }
+}
+
+impl From<Claim> for ClaimEntry {
+    fn from(claim: Claim) -> Self {
+        match claim {
+            Claim::Itself => Self::Itself,
+            Claim::Constant(constant) => Self::Constant(constant),
+            Claim::Linear(constant) => Self::Linear(constant),
+            Claim::Multiple { of, factor } => Self::Multiple(of, factor),
+        }
+    }
+}
+
+impl From<ClaimEntry> for Claim {
+    fn from(entry: ClaimEntry) -> Self {
+        match entry {
+            ClaimEntry::Itself => Self::Itself,
+            ClaimEntry::Constant(constant) => Self::Constant(constant),
+            ClaimEntry::Linear(constant) => Self::Linear(constant),
+            ClaimEntry::Multiple(of, factor) => Self::Multiple { of, factor },
+        }
+    }
+}
+
+impl Fact {
+    fn new((unit, side, tree): &(usize, Side, Tree), position: impl Fn(usize) -> usize) -> Self {
+        let side = if *side == Side::Lower { SideName::Lower } else { SideName::Upper };
+        let mut nodes = Vec::new();
+        let mut ahead = vec![tree];
+        while let Some(tree) = ahead.pop() {
+            nodes.push(match tree {
+                Tree::Split { layer, unit, off, on } => {
+                    ahead.extend([&**on, off]);
+                    TreeNode::Split(position(*layer), *unit)
+                }
+                Tree::Leaf { multipliers, slopes } => {
+                    let said = slopes.iter().flat_map(|(&layer, slopes)| {
+                        let position = position(layer);
+                        slopes.iter().enumerate().map(move |(unit, &slope)| (position, unit, slope))
+                    });
+                    TreeNode::Leaf(Leaf {
+                        slopes: said.filter(|(_, _, slope)| !slope.is_nan()).collect(),
+                        multipliers: multipliers.clone(),
+                    })
+                }
+            });
+        }
+        Self { unit: *unit, side, tree: nodes }
+    }
+
+    /// The tree, if it is a whole one, and not too deep.
+    fn tree(&self, layers: &[usize], network: &Network) -> Option<Tree> {
+        let mut nodes = self.tree.iter();
+        let tree = subtree(&mut nodes, layers, network, 0)?;
+        nodes.next().is_none().then_some(tree)
+    }
+}
+
+fn subtree(
+    nodes: &mut std::slice::Iter<'_, TreeNode>,
+    layers: &[usize],
+    network: &Network,
+    depth: usize,
+) -> Option<Tree> {
+    match nodes.next().filter(|_| depth <= MAX_DEPTH)? {
+        TreeNode::Split(layer, unit) => {
+            let mut half = || Some(Box::new(subtree(nodes, layers, network, depth + 1)?));
+            Some(Tree::Split { layer: *layers.get(*layer)?, unit: *unit, off: half()?, on: half()? })
+        }
+        TreeNode::Leaf(leaf) => {
+            let mut slopes = Slopes::new();
+            for &(layer, unit, slope) in &leaf.slopes {
+                let node = *layers.get(layer)?;
+                let units = network.nodes()[node].shape().elements();
+                *slopes.entry(node).or_insert_with(|| vec![f64::NAN; units]).get_mut(unit)? = slope;
+            }
+            Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), slopes })
+        }
+    }
+}
+
+impl Point {
+    fn new(point: &[f64], domain: &Domain) -> Self {
+        let bounds = domain.lo().iter().zip(domain.hi());
+        match point.iter().zip(bounds.clone()).all(|(x, (lo, hi))| x == lo || x == hi) {
+            false => Self::Inner(point.to_vec()),
+            true => {
+                let bits: Vec<bool> = point.iter().zip(bounds).map(|(x, (lo, _))| x != lo).collect();
+                let digit = |bits: &[bool]| {
+                    let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
+                    char::from_digit(digit, 16).unwrap_or_default()
+                };
+                Self::Corner(bits.chunks(4).map(digit).collect())
+            }
+        }
+    }
+
+    /// The input, unless it is for a domain with more inputs or fewer.
+    fn numbers(&self, domain: &Domain) -> Option<Vec<f64>> {
+        let digits = match self {
+            Self::Inner(numbers) => return Some(numbers.clone()),
+            Self::Corner(digits) => digits,
+        };
+        let digits = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<u32>>>()?;
+        let bounds = domain.lo().iter().zip(domain.hi()).enumerate();
+        let number = |(input, (lo, hi)): (usize, (&f64, &f64))| {
+            if digits[input / 4] >> (3 - input % 4) & 1 == 1 { *hi } else { *lo }
+        };
+        (digits.len() == domain.len().div_ceil(4)).then(|| bounds.map(number).collect())
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn to_hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<u32>>>()?;
+    let byte = |pair: &[u32]| Some((pair[0] << 4 | *pair.get(1)?) as u8);
+    digits.chunks(2).map(byte).collect()
+}

@@ -1,0 +1,157 @@
+//! What is known of a network's units, and all that it takes to prove it again.
+
+use leo_network::{Domain, Network};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+
+use crate::checker::{Checker, Facts};
+use crate::facts::{Side, Slopes, Tree};
+use crate::number::Number;
+use crate::verify::Refusal;
+use crate::witness::signs;
+
+/// Whether a unit can be on, and whether it can be off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Its pre-activation is nowhere above 0: the unit is always 0.
+    Inactive,
+    /// Its pre-activation is nowhere below 0: the unit is a linear function.
+    Active,
+    /// Inputs are known for both signs.
+    Unstable,
+    /// Neither proved nor refuted. It is kept, like an unstable unit.
+    Undecided,
+}
+
+/// What is known of the units of a network, layer by layer, and how to prove it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Proof {
+    /// For each layer of ReLUs, from the first to the last.
+    pub layers: Vec<LayerProof>,
+    /// Inputs that show units on or off.
+    pub points: Vec<Vec<f64>>,
+}
+
+/// What is known of the units of a layer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerProof {
+    /// Each unit.
+    pub units: Vec<Status>,
+    /// Whether linear bounds with the default slopes are to be proved for all units: upper bounds of all, and lower bounds of those that are not always off.
+    pub linear: bool,
+    /// More bounds to be proved. A leaf alone is a linear bound with slopes of its own.
+    pub bounds: Vec<(usize, Side, Tree)>,
+    /// For each unstable unit, in their order, which point shows it off, and which one shows it on.
+    pub witnesses: Vec<[usize; 2]>,
+}
+
+impl Proof {
+    /// Proves it all again, and returns the ranges that follow.
+    ///
+    /// # Errors
+    /// If something is not as it says.
+    pub fn check<'n, N: Number>(&self, network: &'n Network, domain: &Domain) -> Result<Facts<'n, N>, Refusal> {
+        let mut checker = Checker::<N>::begin(network, domain)?;
+        let layers = network.relu_layers().count();
+        if layers != self.layers.len() {
+            return Err(Refusal::Network(format!(
+                "{} layers are described, and there are {layers}",
+                self.layers.len()
+            )));
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            let Some(node) = checker.next_layer() else { break };
+            layer.check_form(network, index, node)?;
+            layer.prove(&mut checker);
+            let range = checker.range(node);
+            for (unit, status) in layer.units.iter().enumerate() {
+                let (lower, upper) = (&range.lower[unit], &range.upper[unit]);
+                let reason = match status {
+                    Status::Inactive if !(*upper <= N::default()) => {
+                        format!("is said to be always off, and only proved to be at most {:e}", upper.rounded_up())
+                    }
+                    Status::Active if !(*lower >= N::default()) => {
+                        let lower = -lower.negative().rounded_up();
+                        format!("is said to be always on, and only proved to be at least {lower:e}")
+                    }
+                    _ => continue,
+                };
+                return Err(Refusal::Unit { layer: index, unit, reason });
+            }
+        }
+        self.check_witnesses::<N>(network, domain)?;
+        Ok(checker.finish())
+    }
+
+    /// Checks that every unstable unit is shown off and on.
+    fn check_witnesses<N: Number>(&self, network: &Network, domain: &Domain) -> Result<(), Refusal> {
+        // For each point: the layer and the unit, the layer's node, and the sign that it is said to show.
+        let mut shown: Vec<Vec<(usize, usize, usize, Ordering)>> = vec![Vec::new(); self.points.len()];
+        for (index, (layer, node)) in self.layers.iter().zip(network.relu_layers()).enumerate() {
+            let unstable = layer.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
+            for ((unit, _), points) in unstable.zip(&layer.witnesses) {
+                for (&point, sign) in points.iter().zip([Ordering::Less, Ordering::Greater]) {
+                    let missing = || Refusal::unit(index, unit, "is shown by a point that is not there");
+                    shown.get_mut(point).ok_or_else(missing)?.push((index, unit, node, sign));
+                }
+            }
+        }
+        self.points.par_iter().zip(shown).try_for_each(|(point, shown)| {
+            let units: Vec<(usize, usize)> = shown.iter().map(|&(_, unit, node, _)| (node, unit)).collect();
+            let Some(found) = signs::<N>(network, domain, point, &units) else {
+                return Err(Refusal::Network("a point that shows units on or off is not in the domain".to_owned()));
+            };
+            for ((layer, unit, _, sign), found) in shown.into_iter().zip(found) {
+                if sign != found {
+                    let state = if sign == Ordering::Less { "off" } else { "on" };
+                    return Err(Refusal::unit(layer, unit, &format!("is not {state} where it is said to be")));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl LayerProof {
+    /// Checks that nothing is said of what is not there.
+    fn check_form(&self, network: &Network, layer: usize, node: usize) -> Result<(), Refusal> {
+        let units = network.nodes()[node].shape().elements();
+        if self.units.len() != units {
+            let reason = format!("{} units are described, and there are {units}", self.units.len());
+            return Err(Refusal::Layer { layer, reason });
+        }
+        let unstable = self.units.iter().filter(|status| **status == Status::Unstable).count();
+        if unstable != self.witnesses.len() {
+            let reason = format!("{unstable} units are said to be on or off, and {} are shown", self.witnesses.len());
+            return Err(Refusal::Layer { layer, reason });
+        }
+        for (unit, _, tree) in &self.bounds {
+            if *unit >= units || !tree.is_about(network, node) {
+                return Err(Refusal::unit(layer, *unit, "its bound is about a unit that is not there, or not earlier"));
+            }
+        }
+        Ok(())
+    }
+
+    fn prove<N: Number>(&self, checker: &mut Checker<'_, N>) {
+        if self.linear {
+            let sides = |(unit, status): (usize, &Status)| {
+                let lower = (*status != Status::Inactive).then_some((unit, Side::Lower));
+                lower.into_iter().chain([(unit, Side::Upper)])
+            };
+            checker.prove_linear(&self.units.iter().enumerate().flat_map(sides).collect::<Vec<_>>(), &[]);
+        }
+        let (mut bounds, mut slopes, mut trees) = (Vec::new(), Vec::<Slopes>::new(), Vec::new());
+        for (unit, side, tree) in &self.bounds {
+            match tree {
+                Tree::Leaf { slopes: chosen, .. } => {
+                    bounds.push((*unit, *side));
+                    slopes.push(chosen.clone());
+                }
+                Tree::Split { .. } => trees.push((*unit, *side, tree.clone())),
+            }
+        }
+        checker.prove_linear(&bounds, &slopes);
+        checker.prove_splits(&trees);
+    }
+}

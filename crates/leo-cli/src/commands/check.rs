@@ -1,0 +1,90 @@
+//! `leo check`
+
+use std::io::{Write, stdout};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify};
+use leo_network::read_file;
+use serde::Serialize;
+
+use crate::args::Check;
+use crate::domain::Bounds;
+use crate::output::{Negative, one_line};
+
+/// The answer. Also the shape of the JSON: fields may join, these stay.
+#[derive(Serialize)]
+struct Report {
+    version: u32,
+    model: String,
+    small: String,
+    certificate: String,
+    /// Whether nothing was rounded.
+    exact: bool,
+    verified: bool,
+    /// If it is verified: the inputs, for each output what the certificate says, and what was proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<Bounds>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proved: Option<Vec<f64>>,
+    /// Why it is refused, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+    seconds: f64,
+}
+
+pub fn run(arguments: &Check) -> Result<()> {
+    let start = Instant::now();
+    let path = arguments.certificate.clone().unwrap_or_else(|| arguments.small.with_extension("leo"));
+    let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
+    let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
+    let checked = if arguments.exact { verify::<Exact> } else { verify::<f64> }(&first, &second, &certificate);
+    let verified = checked.as_ref().ok();
+    let report = Report {
+        version: 1,
+        model: arguments.model.display().to_string(),
+        small: arguments.small.display().to_string(),
+        certificate: path.display().to_string(),
+        exact: arguments.exact,
+        verified: verified.is_some(),
+        domain: verified.map(|verified| Bounds::new(&verified.domain)),
+        delta: verified.map(|verified| verified.delta.clone()),
+        proved: verified.map(|verified| verified.proved.clone()),
+        refused: checked.as_ref().err().map(Refusal::to_string),
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    let mut out = stdout().lock();
+    if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else if let Ok(verified) = &checked {
+        writeln!(out, "{}", report.sentence(verified))?;
+    }
+    match checked {
+        Ok(_) => Ok(()),
+        Err(refusal) => {
+            // Doubles are rounded in another way on another processor, and a bound that just holds may then just fail.
+            let hint = match refusal {
+                Refusal::Delta { .. } | Refusal::Unit { .. } if !arguments.exact => " (--exact may tell more)",
+                _ => "",
+            };
+            Err(Negative(format!("refused: {}: {refusal}{hint}", path.display())).into())
+        }
+    }
+}
+
+impl Report {
+    /// What was proved.
+    fn sentence(&self, verified: &Verified) -> String {
+        let [model, small] = [&self.model, &self.small].map(|name| one_line(name));
+        let domain = Bounds::new(&verified.domain);
+        let delta = verified.delta.iter().copied().fold(0.0, f64::max);
+        let arithmetic = if self.exact { ", without any rounding" } else { "" };
+        let claim = match delta {
+            0.0 => format!("all outputs of {small} are exactly those of {model} in real arithmetic"),
+            _ => format!("no output of {small} is further than {delta:.2e} from that of {model}"),
+        };
+        format!("verified{arithmetic}: for all inputs of the domain ({domain}) {claim}")
+    }
+}

@@ -1,0 +1,82 @@
+//! What the checker was made to prove, so that another one can prove it again.
+
+use leo_check::{LayerProof, Range, Side, Slopes, Status, Tree};
+
+use crate::verdict::status_of_range;
+
+/// What was proved of a layer's units, in the making.
+#[derive(Default)]
+pub(crate) struct Record {
+    linear: bool,
+    bounds: Vec<(usize, Side, Tree)>,
+}
+
+impl Record {
+    /// All linear bounds with the default slopes were proved.
+    pub(crate) fn note_all_linear(&mut self) {
+        self.linear = true;
+    }
+
+    /// Some bounds were proved. Those that were better than what was known are kept, instead of what was better before. `ranges` are what is proved of the values
+    /// before the layer.
+    pub(crate) fn note(
+        &mut self,
+        before: &Range,
+        after: &Range,
+        ranges: &[Range],
+        layers: impl Fn(usize) -> usize,
+        proofs: impl Iterator<Item = (usize, Side, Tree)>,
+    ) {
+        for (unit, side, mut tree) in proofs {
+            let is_better = match side {
+                Side::Lower => after.lower[unit] > before.lower[unit],
+                Side::Upper => after.upper[unit] < before.upper[unit],
+            };
+            if is_better {
+                trim(&mut tree, ranges, &layers);
+                self.bounds.retain(|(other, on, _)| (*other, *on) != (unit, side));
+                self.bounds.push((unit, side, tree));
+            }
+        }
+    }
+
+    /// The proof, given what came of it, and which units are shown on and off.
+    pub(crate) fn finish(self, range: &Range, is_shown: impl Fn(usize) -> bool) -> LayerProof {
+        let status = |(unit, (&lower, &upper)): (usize, (&f64, &f64))| {
+            let open = if is_shown(unit) { Status::Unstable } else { Status::Undecided };
+            status_of_range(lower, upper).unwrap_or(open)
+        };
+        let units = range.lower.iter().zip(&range.upper).enumerate().map(status).collect();
+        LayerProof { units, linear: self.linear, bounds: self.bounds, witnesses: Vec::new() }
+    }
+}
+
+/// Leaves out what goes without saying: slopes that are the default or do not matter, multipliers of 0 at the end. `layers` gives the value of a layer's pre-activations.
+fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
+    match tree {
+        Tree::Split { off, on, .. } => {
+            trim(off, ranges, layers);
+            trim(on, ranges, layers);
+        }
+        Tree::Leaf { multipliers, slopes } => {
+            while multipliers.last().is_some_and(|multiplier| *multiplier <= 0.0) {
+                multipliers.pop();
+            }
+            for (&layer, slopes) in slopes.iter_mut() {
+                let range = &ranges[layers(layer)];
+                for ((slope, &lower), &upper) in slopes.iter_mut().zip(&range.lower).zip(&range.upper) {
+                    let default = if upper > -lower { 1.0 } else { 0.0 };
+                    if lower >= 0.0 || upper <= 0.0 || *slope == default {
+                        *slope = f64::NAN;
+                    }
+                }
+            }
+            *slopes = std::mem::take(slopes).into_iter().filter(is_said).collect::<Slopes>();
+        }
+    }
+}
+
+/// Whether any slope is chosen.
+fn is_said((_, slopes): &(usize, Vec<f64>)) -> bool {
+    slopes.iter().any(|slope| !slope.is_nan())
+}
