@@ -66,17 +66,17 @@ impl Proof {
             let range = checker.range(node);
             for (unit, status) in layer.units.iter().enumerate() {
                 let (lower, upper) = (&range.lower[unit], &range.upper[unit]);
-                let reason = match status {
-                    Status::Inactive if !(*upper <= N::default()) => {
-                        format!("is said to be always off, and only proved to be at most {:e}", upper.rounded_up())
-                    }
-                    Status::Active if !(*lower >= N::default()) => {
-                        let lower = -lower.negative().rounded_up();
-                        format!("is said to be always on, and only proved to be at least {lower:e}")
-                    }
-                    _ => continue,
+                let holds = match status {
+                    Status::Inactive => *upper <= N::default(),
+                    Status::Active => *lower >= N::default(),
+                    Status::Unstable | Status::Undecided => true,
                 };
-                return Err(Refusal::Unit { layer: index, unit, reason });
+                if !holds {
+                    let always = if *status == Status::Inactive { "off" } else { "on" };
+                    let (lower, upper) = (-lower.negative().rounded_up(), upper.rounded_up());
+                    let reason = format!("is said to be always {always}, and proved to lie in [{lower:e}, {upper:e}]");
+                    return Err(Refusal::Unit { layer: index, unit, reason });
+                }
             }
         }
         self.check_witnesses::<N>(network, domain)?;

@@ -150,7 +150,8 @@ pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certific
     let mut proved = Vec::new();
     for (output, (sums, &delta)) in sums.iter().zip(&certificate.delta).enumerate() {
         for (element, sum) in sums.iter().enumerate() {
-            if !(*sum <= N::of(delta)) {
+            let holds = *sum <= N::of(delta);
+            if !holds {
                 return Err(Refusal::Delta { output, element, delta, proved: sum.rounded_up() });
             }
         }
