@@ -356,7 +356,7 @@ impl Status {
     }
 
     /// What such a unit is expressed by if nothing else is said.
-    fn claim(self) -> Claim {
+    pub fn claim(self) -> Claim {
         match self {
             Self::Inactive => Claim::Constant(0.0),
             Self::Active => Claim::Linear(0.0),

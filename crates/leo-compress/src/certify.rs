@@ -1,6 +1,6 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, Claim, Correspondence, Link, Proof, Role};
+use leo_check::{Certificate, Correspondence, Link, Proof, Role};
 use leo_network::Domain;
 use leo_network::onnx::{Document, OnnxError};
 
@@ -20,11 +20,10 @@ pub(crate) struct Step {
 impl Step {
     /// The next file is the same one.
     pub(crate) fn nothing(before: Document, proof: Proof) -> Self {
-        let (mut claims, mut roles) = (Vec::new(), Vec::new());
-        for (layer, units) in before.network().relu_layers().zip(before.network().hidden()) {
-            claims.push(vec![Claim::Itself; units]);
-            roles.push((0..units).map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect());
-        }
+        let claims = proof.layers.iter().map(|layer| layer.units.iter().map(|status| status.claim()).collect());
+        let layers = before.network().relu_layers().zip(before.network().hidden());
+        let copies = |(layer, units)| (0..units).map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect();
+        let (claims, roles) = (claims.collect(), layers.map(copies).collect());
         Self { before, proof, pairs: Correspondence { anchors: Vec::new(), claims, roles } }
     }
 }

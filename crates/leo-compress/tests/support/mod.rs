@@ -1,5 +1,8 @@
 //! Exact evaluation of networks, and files made of them.
 
+use std::path::Path;
+
+use leo_check::{Certificate, Exact, Sealed, verify};
 use leo_compress::{Compressed, Options, compress};
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Op};
@@ -57,5 +60,18 @@ pub fn document(network: &Network, float: Float) -> Document {
 }
 
 pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Compressed {
-    compress(document, domain, options).expect("the domain fits")
+    let compressed = compress(document, domain, options).expect("the domain fits");
+    let sealed = |document: &Document| {
+        let bytes = document.to_bytes().expect("no external data");
+        Sealed::from_bytes(bytes, Path::new("network.onnx")).expect("a network")
+    };
+    let [first, second] = [document, &compressed.document].map(sealed);
+    let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain).expect("as before");
+    let bytes = certificate.to_bytes().expect("enough memory");
+    let certificate = Certificate::from_bytes(&bytes).expect("a certificate");
+    for check in [verify::<f64>, verify::<Exact>] {
+        let checked = check(&first, &second, &certificate);
+        assert!(checked.is_ok(), "{}: {}", checked.unwrap_err(), String::from_utf8_lossy(&bytes));
+    }
+    compressed
 }
