@@ -59,8 +59,8 @@ pub(super) struct Imported {
     pub(super) inner: Vec<(String, Source, Option<Dims>)>,
     /// For each value of the network that has a name: its first one, and how ONNX sees it.
     pub(super) names: HashMap<ValueId, (String, Computed)>,
-    /// The value that each name stands for, where that is one of the network's.
-    pub(super) ids: HashMap<String, ValueId>,
+    /// What each name stands for, where that is a value of the network.
+    pub(super) computed: HashMap<String, Computed>,
 }
 
 /// Reads a graph. A batch of fixed size that the graph does not keep apart is part of the sample.
@@ -191,9 +191,10 @@ impl<'a> Importer<'a> {
             return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
         }
         let inner = importer.inner(graph);
-        let ids = importer.ids();
-        let network = importer.builder.finish(importer.leaving).map_err(wrong)?;
-        Ok(Imported { network, tail: importer.tail, input: computed, outputs, inner, names: importer.names, ids })
+        let named = importer.computed();
+        let Self { builder, leaving, tail, names, .. } = importer;
+        let network = builder.finish(leaving).map_err(wrong)?;
+        Ok(Imported { network, tail, input: computed, outputs, inner, names, computed: named })
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -366,12 +367,12 @@ impl<'a> Importer<'a> {
     }
 
     /// The names of the network's values.
-    fn ids(&self) -> HashMap<String, ValueId> {
-        let id = |(name, value): (&&str, &Value)| match value {
-            Value::Computed(computed) => Some(((*name).to_owned(), computed.id)),
+    fn computed(&self) -> HashMap<String, Computed> {
+        let computed = |(name, value): (&&str, &Value)| match value {
+            Value::Computed(computed) => Some(((*name).to_owned(), computed.clone())),
             _ => None,
         };
-        self.values.iter().filter_map(id).collect()
+        self.values.iter().filter_map(computed).collect()
     }
 
     fn output(&mut self, name: &str) -> (Source, Option<Dims>) {

@@ -49,6 +49,7 @@ mod dims;
 mod emit;
 mod graph;
 mod import;
+mod interface;
 mod lower;
 pub mod proto;
 mod splice;
@@ -62,6 +63,7 @@ use prost::bytes::Bytes;
 
 pub(crate) use dims::{Axis, Dims};
 pub use emit::Export;
+pub use interface::Difference;
 pub use splice::Part;
 pub use tensor::{Float, TensorError};
 
@@ -234,7 +236,7 @@ pub struct Document {
     outputs: Vec<(Source, Option<Dims>)>,
     inner: Vec<(String, Source, Option<Dims>)>,
     names: HashMap<ValueId, (String, Computed)>,
-    ids: HashMap<String, ValueId>,
+    computed: HashMap<String, Computed>,
 }
 
 impl Document {
@@ -257,9 +259,9 @@ impl Document {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
         let imported = import::import(graph, opset, folder)?;
-        let import::Imported { network, tail, input, outputs, inner, names, ids } = imported;
+        let import::Imported { network, tail, input, outputs, inner, names, computed } = imported;
         let folder = folder.map(Path::to_owned);
-        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, ids })
+        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, computed })
     }
 
     /// The network.
@@ -295,7 +297,7 @@ impl Document {
     /// The value of the network that the file has this name for. Several names may stand for one value: what passes
     /// through an Identity or a Cast stays the same.
     pub fn value_named(&self, name: &str) -> Option<ValueId> {
-        self.ids.get(name).copied()
+        self.computed.get(name).map(|computed| computed.id)
     }
 
     /// What the file's metadata say under this key.
