@@ -59,7 +59,7 @@ mod tolerance;
 mod traffic;
 
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
-pub use observe::largest_difference;
+pub use observe::{Apart, Observed, largest_difference, observe};
 pub use plan::Rule;
 pub use region::Pinned;
 pub use tolerance::Tolerance;

@@ -16,6 +16,28 @@ const STEPS: usize = 12;
 /// How many samples are looked at at once.
 const AT_ONCE: usize = 256;
 
+/// What is seen of one output of two networks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// The largest number in it, whatever its sign, that either network gives, in double precision.
+    pub size: f64,
+    /// Where it differs most, if it is certain to differ anywhere.
+    pub furthest: Option<Apart>,
+}
+
+/// A point where an element of an output differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apart {
+    /// Which element.
+    pub element: usize,
+    /// How far the two networks are apart there at the least, whatever rounding did.
+    pub distance: f64,
+    /// What the two networks give, in double precision.
+    pub values: [f64; 2],
+    /// The point of the domain.
+    pub point: Vec<f64>,
+}
+
 /// The largest difference between outputs of two networks that is seen at random points of a domain, at its corners, at samples, and at points to which
 /// gradients lead from there.
 ///
@@ -28,19 +50,27 @@ pub fn largest_difference(
     samples: Option<&Array>,
     seed: u64,
 ) -> Result<f64, DomainError> {
+    let observed = observe(first, second, domain, samples, seed)?;
+    let distances = observed.iter().filter_map(|output| output.furthest.as_ref()).map(|apart| apart.distance);
+    Ok(distances.fold(0.0, f64::max))
+}
+
+/// For each output of two networks, where they are seen to differ most, looking at the same points as [`largest_difference`] does.
+///
+/// # Errors
+/// If the domain or the samples do not fit the networks.
+///
+/// # Panics
+/// If the networks do not have inputs and outputs of the same shapes.
+pub fn observe(
+    first: &Network,
+    second: &Network,
+    domain: &Domain,
+    samples: Option<&Array>,
+    seed: u64,
+) -> Result<Vec<Observed>, DomainError> {
     let mut search = Search::new([first, second], domain)?;
-    let mut random = Rng::with_seed(seed);
-    let mut points = vec![domain.lo().to_vec(), domain.hi().to_vec()];
-    for index in 2..POINTS {
-        let corner = index.is_multiple_of(2);
-        let coordinate = |(&lo, &hi): (&f64, &f64)| match corner {
-            true if random.bool() => lo,
-            true => hi,
-            false => (lo + random.f64() * (hi - lo)).clamp(lo, hi),
-        };
-        points.push(domain.lo().iter().zip(domain.hi()).map(coordinate).collect());
-    }
-    search.look_at(&points);
+    search.look_at(&random_points(domain, POINTS, seed));
     if let Some(samples) = samples {
         Domain::count_samples(samples, first.input())?;
         let mut numbers = samples.iter();
@@ -49,7 +79,7 @@ pub fn largest_difference(
             let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
             let is_last = sample.len() < domain.len();
             if !is_last {
-                some.push(search.inside(sample));
+                some.push(inside(domain, sample));
             }
             if some.len() == AT_ONCE || is_last {
                 search.look_at(&some);
@@ -63,7 +93,31 @@ pub fn largest_difference(
     for step in 0..STEPS {
         search.climb(step);
     }
-    Ok(search.largest)
+    Ok(search.observed)
+}
+
+/// Two opposite corners of a domain, and as many other points of it, half of them corners, as there are to be.
+pub(crate) fn random_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut random = Rng::with_seed(seed);
+    let mut points = vec![domain.lo().to_vec(), domain.hi().to_vec()];
+    for index in 2..count {
+        let corner = index.is_multiple_of(2);
+        let coordinate = |(&lo, &hi): (&f64, &f64)| match corner {
+            true if random.bool() => lo,
+            true => hi,
+            false => (lo + random.f64() * (hi - lo)).clamp(lo, hi),
+        };
+        points.push(domain.lo().iter().zip(domain.hi()).map(coordinate).collect());
+    }
+    points
+}
+
+/// The point of a domain next to a sample.
+pub(crate) fn inside(domain: &Domain, mut sample: Vec<f64>) -> Vec<f64> {
+    for (x, (&lo, &hi)) in sample.iter_mut().zip(domain.lo().iter().zip(domain.hi())) {
+        *x = if x.is_nan() { lo } else { x.clamp(lo, hi) };
+    }
+    sample
 }
 
 struct Search<'a> {
@@ -72,17 +126,25 @@ struct Search<'a> {
     domain: &'a Domain,
     /// For each element of each output, what rounding can make of a difference.
     noise: Vec<Vec<f64>>,
-    /// The points with the largest differences: how large, which element of which output, and where.
-    best: Vec<Found>,
-    largest: f64,
+    /// For each output, the points with the largest differences.
+    best: Vec<Vec<Found>>,
+    observed: Vec<Observed>,
 }
 
 struct Found {
-    size: f64,
-    sign: f64,
-    output: usize,
     element: usize,
+    values: [f64; 2],
     point: Vec<f64>,
+}
+
+impl Found {
+    fn difference(&self) -> f64 {
+        self.values[0] - self.values[1]
+    }
+
+    fn size(&self) -> f64 {
+        self.difference().abs()
+    }
 }
 
 impl<'a> Search<'a> {
@@ -103,48 +165,42 @@ impl<'a> Search<'a> {
             }
         }
         let evaluators = networks.map(Evaluator::new);
-        Ok(Self { networks, evaluators, domain, noise, best: Vec::new(), largest: 0.0 })
-    }
-
-    /// The point of the domain next to a sample.
-    fn inside(&self, mut sample: Vec<f64>) -> Vec<f64> {
-        for (x, (&lo, &hi)) in sample.iter_mut().zip(self.domain.lo().iter().zip(self.domain.hi())) {
-            *x = if x.is_nan() { lo } else { x.clamp(lo, hi) };
-        }
-        sample
+        let best = noise.iter().map(|_| Vec::new()).collect();
+        let observed = noise.iter().map(|_| Observed { size: 0.0, furthest: None }).collect();
+        Ok(Self { networks, evaluators, domain, noise, best, observed })
     }
 
     fn look_at(&mut self, points: &[Vec<f64>]) {
         let batch = points.concat();
         let [first, second] = [0, 1].map(|index| self.evaluators[index].run(&batch));
         for (output, (first, second)) in first.iter().zip(&second).enumerate() {
+            let sizes = first.iter().chain(second).map(|number| number.abs());
+            self.observed[output].size = sizes.fold(self.observed[output].size, f64::max);
             let width = self.noise[output].len();
             for (row, point) in points.iter().enumerate() {
                 let pairs = first[row * width..][..width].iter().zip(&second[row * width..][..width]);
-                let differences = pairs.map(|(a, b)| a - b).enumerate();
-                let Some((element, difference)) = differences.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
-                else {
-                    continue;
-                };
-                self.note(Found {
-                    size: difference.abs(),
-                    sign: difference.signum(),
-                    output,
-                    element,
-                    point: point.clone(),
-                });
+                let values = pairs.map(|(&a, &b)| [a, b]).enumerate();
+                let furthest = values.max_by(|(_, [a, b]), (_, [c, d])| (a - b).abs().total_cmp(&(c - d).abs()));
+                if let Some((element, values)) = furthest {
+                    self.note(output, Found { element, values, point: point.clone() });
+                }
             }
         }
     }
 
-    fn note(&mut self, found: Found) {
+    fn note(&mut self, output: usize, found: Found) {
         // What is left after rounding: less than that is nothing.
-        let certain = (found.size.next_down() - self.noise[found.output][found.element]).next_down();
-        self.largest = self.largest.max(certain);
-        let place = self.best.partition_point(|other| other.size >= found.size);
-        if place < CLIMBERS && found.size > 0.0 {
-            self.best.insert(place, found);
-            self.best.truncate(CLIMBERS);
+        let certain = (found.size().next_down() - self.noise[output][found.element]).next_down();
+        let furthest = &mut self.observed[output].furthest;
+        if certain > furthest.as_ref().map_or(0.0, |furthest| furthest.distance) {
+            let Found { element, values, ref point } = found;
+            *furthest = Some(Apart { element, distance: certain, values, point: point.clone() });
+        }
+        let best = &mut self.best[output];
+        let place = best.partition_point(|other| other.size() >= found.size());
+        if place < CLIMBERS && found.size() > 0.0 {
+            best.insert(place, found);
+            best.truncate(CLIMBERS);
         }
     }
 
@@ -152,13 +208,13 @@ impl<'a> Search<'a> {
     fn climb(&mut self, step: usize) {
         let mut next = Vec::new();
         for output in 0..self.noise.len() {
-            let found: Vec<&Found> = self.best.iter().filter(|found| found.output == output).collect();
+            let found: Vec<&Found> = self.best[output].iter().collect();
             let [first, second] = [0, 1].map(|index| self.gradients(index, output, &found));
             let width = self.domain.len();
             for (found, slopes) in found.iter().zip(first.chunks(width).zip(second.chunks(width))) {
                 let mut point = found.point.clone();
                 for (index, x) in point.iter_mut().enumerate() {
-                    let slope = found.sign * (slopes.0[index] - slopes.1[index]);
+                    let slope = found.difference().signum() * (slopes.0[index] - slopes.1[index]);
                     let (lo, hi) = (self.domain.lo()[index], self.domain.hi()[index]);
                     let end = if slope > 0.0 { hi } else { lo };
                     if slope != 0.0 {
