@@ -44,7 +44,9 @@ mod affine;
 mod certify;
 mod compress;
 mod draft;
+mod equiv;
 mod exact;
+mod fingerprint;
 mod full;
 mod leo;
 mod linear;
@@ -59,6 +61,7 @@ mod tolerance;
 mod traffic;
 
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
+pub use equiv::{Comparison, EquivError, Unmatched, equivalent};
 pub use observe::{Apart, Observed, largest_difference, observe};
 pub use plan::Rule;
 pub use region::Pinned;

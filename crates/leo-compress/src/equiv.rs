@@ -1,0 +1,274 @@
+//! How far any two networks can be apart: which unit is which is guessed, and what follows from that is proved.
+//!
+//! `leo-check` bounds the difference of two networks, given what corresponds to what, and nothing that it is given can be wrong, only useless. So a guess is
+//! enough: units that look alike at some points ([`crate::fingerprint`]) are taken for the same, whichever layers they are in. What the first
+//! network's units are expressed by follows from what is proved of them: nothing if they are always off, their pre-activation if they are always on. There
+//! are a few ways to guess, and either network can be the first. Every bound that comes of it holds, and the least of them is the answer.
+
+use std::sync::atomic::Ordering;
+
+use leo_check::{Claim, Correspondence, Role, deviation};
+use leo_network::{Domain, DomainError, Network};
+use leo_stability::{Analysis, Options, Status, Stopped, Unit, analyze};
+
+use crate::fingerprint::{Fingerprints, Likeness, Place, points};
+
+/// How far two networks are from each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// For each element of each output, how far the two networks can be apart, anywhere on the domain: proved.
+    pub deviation: Vec<Vec<f64>>,
+    /// Units of the first network that look like none of the second's, and the other way round. Stable units need no counterpart.
+    pub unmatched: [Vec<Unmatched>; 2],
+    /// What stopped the search for stable units before it was through.
+    pub stopped: Option<Stopped>,
+}
+
+impl Comparison {
+    /// The largest of all bounds.
+    pub fn largest_deviation(&self) -> f64 {
+        self.deviation.iter().flatten().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Units of a layer that look like none of another network's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// The layer's node.
+    pub layer: usize,
+    /// Which of its units.
+    pub units: Vec<usize>,
+}
+
+/// Why two networks cannot be compared.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EquivError {
+    /// The domain or the samples are another network's.
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+    /// Networks that take or give something else.
+    #[error("the networks have inputs or outputs of other shapes: {0} and {1}")]
+    Shapes(String, String),
+    /// Stopped from outside.
+    #[error("stopped before it was through")]
+    Interrupted,
+    /// A mistake in Leo.
+    #[error("a mistake in Leo, please report it with the files: {0}")]
+    Internal(String),
+}
+
+/// Bounds the difference between two networks on a domain, without being told what they have to do with each other.
+///
+/// # Errors
+/// If the networks have other shapes, or the domain does not fit them, or it is stopped.
+pub fn equivalent(
+    first: &Network,
+    second: &Network,
+    domain: &Domain,
+    options: &Options<'_>,
+) -> Result<Comparison, EquivError> {
+    let networks = [first, second];
+    let [mine, theirs] = networks.map(shapes);
+    if mine != theirs {
+        return Err(EquivError::Shapes(mine, theirs));
+    }
+    let analyses = analyses(networks, domain, options)?;
+    let points = points(networks, domain, options.samples, options.seed);
+    let prints = networks.map(|network| Fingerprints::new(network, &points));
+    let likenesses = [prints[0].likenesses(&prints[1]), prints[1].likenesses(&prints[0])];
+
+    let widths = first.outputs().iter().map(|&value| first.shape(value).elements());
+    let mut least: Vec<Vec<f64>> = widths.map(|width| vec![f64::INFINITY; width]).collect();
+    for (one, other) in [(0, 1), (1, 0)] {
+        let guesses = Guesses {
+            analysis: &analyses[one],
+            prints: [&prints[one], &prints[other]],
+            likenesses: &likenesses[other],
+        };
+        for pairs in guesses.correspondences() {
+            let found = deviation(&analyses[one].facts, networks[other], &pairs);
+            take_less(&mut least, &found.map_err(|mismatch| EquivError::Internal(mismatch.to_string()))?);
+        }
+    }
+    let unmatched = |index: usize| unmatched(&analyses[index], &likenesses[index]);
+    Ok(Comparison {
+        deviation: least,
+        unmatched: [unmatched(0), unmatched(1)],
+        stopped: analyses.iter().find_map(|analysis| analysis.stopped),
+    })
+}
+
+/// The shapes of a network's input and outputs.
+fn shapes(network: &Network) -> String {
+    let outputs = network.outputs().iter().map(|&value| format!("{:?}", network.shape(value).extents()));
+    format!("{:?} to {}", network.input().extents(), outputs.collect::<Vec<_>>().join(" and "))
+}
+
+/// What is proved of both networks; each has half of the time.
+fn analyses<'n>(
+    [first, second]: [&'n Network; 2],
+    domain: &Domain,
+    options: &Options<'_>,
+) -> Result<[Analysis<'n>; 2], EquivError> {
+    let options = Options { narrow: true, time_limit: options.time_limit.map(|limit| limit / 2), ..*options };
+    let analyses = [analyze(first, domain, &options)?, analyze(second, domain, &options)?];
+    if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        return Err(EquivError::Interrupted);
+    }
+    Ok(analyses)
+}
+
+/// Takes the lesser of two bounds; what is no number is no bound.
+fn take_less(least: &mut [Vec<f64>], found: &[Vec<f64>]) {
+    let pairs = least.iter_mut().flatten().zip(found.iter().flatten());
+    pairs.for_each(|(least, found)| *least = if found < least { *found } else { *least });
+}
+
+fn is_stable(unit: &Unit) -> bool {
+    matches!(unit.status, Status::Active | Status::Inactive)
+}
+
+fn unmatched(analysis: &Analysis<'_>, likenesses: &[Vec<Option<Likeness>>]) -> Vec<Unmatched> {
+    let of_layer = |(layer, likenesses): (&leo_stability::Layer, &Vec<Option<Likeness>>)| {
+        let pairs = layer.units.iter().zip(likenesses).enumerate();
+        let alone = pairs.filter(|(_, (unit, like))| !is_stable(unit) && !like.is_some_and(|like| like.is_close));
+        Unmatched { layer: layer.node, units: alone.map(|(unit, _)| unit).collect() }
+    };
+    let layers = analysis.layers.iter().zip(likenesses).map(of_layer);
+    layers.filter(|unmatched| !unmatched.units.is_empty()).collect()
+}
+
+/// What is known to guess from, for two networks in a certain order.
+struct Guesses<'a> {
+    /// What is proved of the first.
+    analysis: &'a Analysis<'a>,
+    prints: [&'a Fingerprints; 2],
+    /// For each unit of the second, what it looks like.
+    likenesses: &'a [Vec<Option<Likeness>>],
+}
+
+/// How units of the first network that are always on or off, and have a counterpart, are seen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// As themselves: where the second network has the same units, nothing needs to be rounded.
+    Copied,
+    /// As the functions that they are: where the second network has something else in their place, that can be seen.
+    Linear,
+}
+
+/// How small a unit's range is on one side, relative to the other, for it to be nearly stable.
+const NEARLY: f64 = 1.0 / 64.0;
+
+impl Guesses<'_> {
+    /// What may correspond to what.
+    fn correspondences(&self) -> Vec<Correspondence> {
+        let roles: Vec<Vec<Role>> = (0..self.likenesses.len()).map(|layer| self.roles(layer)).collect();
+        let copied = self.copied();
+        let anchors = self.prints[0].shared_sums(self.prints[1]);
+        let mut ways = vec![vec![]];
+        if !anchors.is_empty() {
+            ways.push(anchors);
+        }
+        let mut correspondences = Vec::new();
+        for view in [View::Copied, View::Linear] {
+            let claims: Vec<Vec<Claim>> =
+                copied.iter().enumerate().map(|(layer, copied)| self.claims(layer, copied, view)).collect();
+            let with = |anchors: &Vec<_>| Correspondence {
+                anchors: anchors.clone(),
+                claims: claims.clone(),
+                roles: roles.clone(),
+            };
+            correspondences.extend(ways.iter().map(with));
+        }
+        correspondences.dedup();
+        correspondences
+    }
+
+    /// What the units of a layer of the second network are.
+    fn roles(&self, layer: usize) -> Vec<Role> {
+        let role = |(unit, like): (usize, &Option<Likeness>)| {
+            let copy = |like: Likeness| Role::Copy {
+                layer: self.prints[0].node(like.place.layer),
+                unit: like.place.unit,
+                factor: like.factor,
+            };
+            let like = like.filter(|like| like.factor > 0.0);
+            if let Some(like) = like.filter(|like| like.is_close) {
+                return copy(like);
+            }
+            let (least, most) = self.prints[1].range(Place { layer, unit });
+            let (as_linear, as_nothing) = ((-least).max(0.0), most.max(0.0));
+            match like {
+                Some(like) if like.error < as_linear.min(as_nothing) => copy(like),
+                _ if as_nothing < as_linear => Role::Constant(0.0),
+                _ => Role::Linear,
+            }
+        };
+        self.likenesses[layer].iter().enumerate().map(role).collect()
+    }
+
+    /// Which units of the first network have a counterpart in the second.
+    fn copied(&self) -> Vec<Vec<bool>> {
+        let mut copied: Vec<Vec<bool>> = self.prints[0].widths().into_iter().map(|units| vec![false; units]).collect();
+        for like in self.likenesses.iter().flatten().flatten().filter(|like| like.is_close) {
+            copied[like.place.layer][like.place.unit] = true;
+        }
+        copied
+    }
+
+    /// What the units of a layer of the first network are expressed by.
+    fn claims(&self, layer: usize, copied: &[bool], view: View) -> Vec<Claim> {
+        let units = &self.analysis.layers[layer].units;
+        let alone = |(unit, &copied): (&Unit, &bool)| match unit.status {
+            _ if copied && view == View::Copied => Claim::Itself,
+            Status::Inactive => Claim::Constant(0.0),
+            Status::Active => Claim::Linear(0.0),
+            _ => Claim::Itself,
+        };
+        let mut claims: Vec<Claim> = units.iter().zip(copied).map(alone).collect();
+        // Those that have a counterpart first: they stand for the others.
+        let (mut order, others): (Vec<usize>, Vec<usize>) = (0..claims.len()).partition(|&unit| copied[unit]);
+        order.extend(others);
+        let duplicates = self.prints[0].duplicates(layer);
+        let mut is_decided = vec![false; claims.len()];
+        for unit in order {
+            is_decided[unit] = true;
+            if claims[unit] != Claim::Itself || (copied[unit] && view == View::Copied) {
+                continue;
+            }
+            let stands_for = |like: &Likeness| match claims[like.place.unit] {
+                _ if !is_decided[like.place.unit] => None,
+                Claim::Itself => Some(like.place.unit),
+                Claim::Multiple { of, .. } => Some(of),
+                _ => None,
+            };
+            let as_multiple = |of: usize| {
+                let [mine, theirs] = [unit, of].map(|unit| Place { layer, unit });
+                let like = self.prints[0].likeness(mine, self.prints[0], theirs).filter(|like| like.is_close)?;
+                Some(Claim::Multiple { of, factor: like.factor })
+            };
+            let multiple = duplicates[unit].iter().filter_map(stands_for).find_map(as_multiple);
+            claims[unit] = match multiple {
+                Some(multiple) => multiple,
+                None if copied[unit] => Claim::Itself,
+                None => nearly(&units[unit]),
+            };
+        }
+        claims
+    }
+}
+
+/// What a unit without a counterpart is best seen as: nearly always off, nearly always on, or neither.
+fn nearly(unit: &Unit) -> Claim {
+    let (above, below) = (unit.upper.max(0.0), (-unit.lower).max(0.0));
+    if !above.is_finite() || !below.is_finite() {
+        Claim::Itself
+    } else if above <= NEARLY * below {
+        Claim::Constant(above / 2.0)
+    } else if below <= NEARLY * above {
+        Claim::Linear(below / 2.0)
+    } else {
+        Claim::Itself
+    }
+}
