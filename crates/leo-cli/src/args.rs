@@ -25,7 +25,7 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 Exit codes:
   0    done
-  1    a negative answer: `leo analyze` leaves units undecided, `leo check` refuses
+  1    a negative answer: `leo analyze` leaves units undecided, `leo check` refuses, `leo equiv` finds networks different or cannot tell
   2    bad usage or bad input; for input, one line on standard error says which file, where in it, and why
   101  a bug in Leo; please report it with the files
   130  stopped by Ctrl-C; `leo reproduce`, and `leo train` with --resume, go on where they stopped
@@ -38,6 +38,7 @@ pub enum Command {
     Compress(Compress),
     Check(Check),
     Analyze(Analyze),
+    Equiv(Equiv),
     Run(Run),
     Convert(Convert),
     Train(Train),
@@ -282,6 +283,54 @@ Examples:
   leo analyze model.onnx --domain 0,1 --data train-images-idx3-ubyte.gz --divide 255
   leo analyze model.onnx --domain 0,1 --json --witnesses
   leo analyze model.onnx --domain 0,1 --engine milp --trust-solver --time-limit 600";
+
+/// Compare two networks on the domain: equal, different, or neither shown
+///
+/// Both files must take the same input, give the same outputs, and do the same with what leaves their networks. Then the networks themselves are compared, whatever
+/// they have to do with each other: which units belong together is found out, and how far any output can be apart is proved. What is compared is what leaves the
+/// networks, in front of a softmax or whatever else comes after them.
+#[derive(Debug, Args)]
+#[command(after_help = EQUIV_HELP)]
+pub struct Equiv {
+    /// A network, an .onnx or .nnet file
+    pub first: PathBuf,
+
+    /// Another one
+    pub second: PathBuf,
+
+    /// How far outputs of equal networks may be apart [default: for each output, 1e-5 of the largest number seen in it]
+    #[arg(long, value_name = "NUMBER", value_parser = tolerance, allow_negative_numbers = true)]
+    pub tolerance: Option<f64>,
+
+    /// If an input is found where the networks are different, write it to this file, as .npy
+    #[arg(long, value_name = "FILE")]
+    pub counterexample: Option<PathBuf>,
+
+    /// Print JSON, with the input where the networks differ most
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub search: SearchArguments,
+
+    #[command(flatten)]
+    pub domain: DomainArguments,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let tolerance = text.parse().ok().filter(|tolerance: &f64| *tolerance >= 0.0 && tolerance.is_finite());
+    tolerance.ok_or_else(|| "should be 0 or a number above 0".to_owned())
+}
+
+const EQUIV_HELP: &str = "\
+With --domain, samples of --data are inputs to begin with, not the domain; the networks are compared on them, too.
+
+Exit code 0 says equal: proved for the whole domain. 1 says different, with an input that shows it, or unknown. 2 says that the files cannot be compared.
+
+Examples:
+  leo equiv model.onnx small.onnx --domain 0,1
+  leo equiv model.onnx other.onnx --domain 0,1 --tolerance 0.001 --counterexample input.npy
+  leo equiv acas.nnet small.onnx --json";
 
 /// Run a network on samples
 ///

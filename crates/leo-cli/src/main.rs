@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Compress(compress) => commands::compress::run(compress),
         Command::Check(check) => commands::check::run(check),
         Command::Analyze(analyze) => commands::analyze::run(analyze),
+        Command::Equiv(equiv) => commands::equiv::run(equiv),
         Command::Run(run) => commands::run::run(run),
         Command::Convert(convert) => commands::convert::run(convert),
         Command::Train(train) => commands::train::run(train),
