@@ -127,6 +127,7 @@ pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certific
             return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
         }
     }
+    first.model.check_interface(&second.model).map_err(|difference| Refusal::Interface(difference.to_string()))?;
     let domain = certificate.domain(first.model.network().input().elements())?;
     let between = certificate.networks()?;
     let models: Vec<&Model> = [&first.model].into_iter().chain(&between).chain([&second.model]).collect();

@@ -15,8 +15,15 @@ pub fn exact(number: f64) -> Ratio {
 }
 
 /// The outputs at a point, without any rounding.
+#[allow(dead_code)]
 pub fn evaluate(network: &Network, point: &[f64]) -> Vec<Vec<Ratio>> {
-    let mut values: Vec<Vec<Ratio>> = vec![point.iter().map(|&x| exact(x)).collect()];
+    let values = values_at(network, point.iter().map(|&x| exact(x)).collect());
+    network.outputs().iter().map(|output| values[output.index()].clone()).collect()
+}
+
+/// All values at a point, without any rounding.
+pub fn values_at(network: &Network, point: Vec<Ratio>) -> Vec<Vec<Ratio>> {
+    let mut values: Vec<Vec<Ratio>> = vec![point];
     for node in network.nodes() {
         let operand = |index: usize| &values[node.operands()[index].index()];
         let made = match node.op() {
@@ -50,7 +57,7 @@ pub fn evaluate(network: &Network, point: &[f64]) -> Vec<Vec<Ratio>> {
         };
         values.push(made);
     }
-    network.outputs().iter().map(|output| values[output.index()].clone()).collect()
+    values
 }
 
 pub fn document(network: &Network, float: Float) -> Document {

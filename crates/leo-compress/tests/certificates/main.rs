@@ -1,0 +1,275 @@
+//! Certificates that were tampered with. For networks with one input the truth can be found out exactly, so that the test knows which changes
+//! make a certificate false: not one of these may be verified.
+
+#[path = "../laws/random.rs"]
+mod random;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod mutants;
+mod oracle;
+
+use std::path::Path;
+use std::process::Command;
+
+use fastrand::Rng;
+use leo_check::{Certificate, Exact, Sealed, verify};
+use leo_compress::{Method, Options, Tolerance};
+use leo_network::onnx::{Document, Float};
+use leo_network::{Domain, Network};
+use num_traits::Zero;
+use serde_json::Value;
+
+use mutants::{mutate, with_a_changed_weight};
+use oracle::{differences, ranges};
+use random::{random_domain, random_network};
+use support::{document, exact, shrink, values_at};
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// How many networks are compressed, and how many changes are made to each.
+const NETWORKS: u64 = 100;
+const CHANGES: u64 = 20;
+/// Networks whose certificates have more than one link, and such with case distinctions, multipliers and slopes. There are few of these.
+const LINKED: [u64; 4] = [903, 1622, 1634, 1770];
+const SPLIT: [u64; 16] =
+    [356, 1014, 1198, 1228, 1268, 1320, 1405, 1579, 1769, 1849, 1898, 1902, 1940, 2036, 2093, 2165];
+
+/// Two files and a certificate, the last two as bytes.
+struct Case {
+    first: Vec<u8>,
+    second: Vec<u8>,
+    certificate: Vec<u8>,
+}
+
+fn sealed(bytes: &[u8]) -> Option<Sealed> {
+    Sealed::from_bytes(bytes.to_vec(), Path::new("network.onnx")).ok()
+}
+
+/// A network with one input, compressed.
+fn case(seed: u64) -> Anything<Case> {
+    let mut random = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let depth = random.usize(1..5);
+    let network = random_network(&mut random, 1, depth)?;
+    let domain = random_domain(&mut random, 1);
+    let before = document(&network, Float::F32);
+    let options = [
+        Options::default(),
+        Options { tolerance: Some(Tolerance::Absolute(0.01)), ..Options::default() },
+        Options { method: Method::Leo, ..Options::default() },
+    ];
+    let after = shrink(&before, &domain, &options[random.usize(0..3)]);
+    let [first, second] = [before.to_bytes()?, after.document.to_bytes()?];
+    let [a, b] = [&first, &second].map(|bytes| sealed(bytes).map(|sealed| sealed.sha256).unwrap_or_default());
+    Ok(Case { certificate: after.certificate(a, b, &domain)?.to_bytes()?, first, second })
+}
+
+/// One change somewhere, and what it was. Where a network changes, the fingerprint mostly does too, or the change would be found out by that.
+fn changed(random: &mut Rng, case: &Case) -> Anything<(Case, String)> {
+    let mut certificate: Value = serde_json::from_slice(&case.certificate)?;
+    let (mut first, mut second) = (case.first.clone(), case.second.clone());
+    let kind = random.u8(0..8);
+    let what = match kind {
+        0 | 1 => {
+            let (name, file) = if kind == 0 { ("first", &mut first) } else { ("second", &mut second) };
+            let document = Document::from_bytes(file.clone(), None)?;
+            if let Some(bytes) = with_a_changed_weight(random, &document) {
+                *file = bytes;
+            }
+            if let (Some(sealed), true) = (sealed(file), random.u8(0..8) > 0) {
+                certificate[name] = sealed.sha256.into();
+            }
+            format!("a weight of the {name} network")
+        }
+        _ => mutate(random, &mut certificate),
+    };
+    Ok((Case { first, second, certificate: serde_json::to_vec(&certificate)? }, what))
+}
+
+/// Whether all that a certificate says is true, of whatever networks: found out without the checker.
+fn is_true(first: &Sealed, second: &Sealed, certificate: &Value) -> bool {
+    let networks = [first, second].map(|sealed| sealed.model.network());
+    let bound = |name: &str| {
+        certificate["domain"][name].as_array().map_or(&certificate["domain"][name], |list| &list[0]).as_f64()
+    };
+    let (Some(lo), Some(hi)) = (bound("lo"), bound("hi")) else { return false };
+    let Ok(domain) = Domain::uniform(1, lo, hi) else { return false };
+    let deltas: Vec<f64> = certificate["delta"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    certificate["first"] == first.sha256
+        && certificate["second"] == second.sha256
+        && certificate["domain"]["inputs"] == 1
+        && deltas.len() == networks[0].outputs().len()
+        && differences(networks[0], networks[1], &domain)
+            .iter()
+            .zip(&deltas)
+            .all(|(most, &delta)| *most <= exact(delta))
+        && are_true(networks[0], &domain, &certificate["links"][0])
+}
+
+/// Whether what a link says of the units of its first network is true, and its case distinctions are whole.
+fn are_true(network: &Network, domain: &Domain, link: &Value) -> bool {
+    let point = |index: &Value| -> Option<Vec<Vec<_>>> {
+        let point = &link["points"][index.as_u64()? as usize];
+        let x = match point.as_str() {
+            Some(digit) if digit.chars().next()?.to_digit(16)? >= 8 => domain.hi()[0],
+            Some(_) => domain.lo()[0],
+            None => point[0].as_f64()?,
+        };
+        domain.contains(&[x]).then(|| values_at(network, vec![exact(x)]))
+    };
+    let layers = link["layers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ranges = ranges(network, domain);
+    let nodes: Vec<usize> = network.relu_layers().collect();
+    layers.len() == nodes.len()
+        && layers.iter().zip(&nodes).zip(&ranges).all(|((layer, &node), ranges)| {
+            let value = network.pre_activation(node).index();
+            let letters = layer["units"].as_str().unwrap_or_default();
+            let mut witnesses = layer["witnesses"].as_array().into_iter().flatten();
+            let mut facts = layer["facts"].as_array().into_iter().flatten();
+            letters.len() == ranges.len()
+                && letters.chars().zip(ranges).enumerate().all(|(unit, (letter, (least, most)))| match letter {
+                    '-' => *most <= Zero::zero(),
+                    '+' => *least >= Zero::zero(),
+                    '~' => witnesses.next().is_some_and(|pair| {
+                        let off = point(&pair[0]).is_some_and(|values| values[value][unit] < Zero::zero());
+                        let on = point(&pair[1]).is_some_and(|values| values[value][unit] > Zero::zero());
+                        off && on
+                    }),
+                    _ => letter == '?',
+                })
+                && facts.all(|fact| is_whole(&fact["tree"]))
+        })
+}
+
+/// Whether a list is a whole tree: one leaf more than case distinctions, and not before the end.
+fn is_whole(tree: &Value) -> bool {
+    let nodes = tree.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut open = 1_i64;
+    nodes.iter().enumerate().all(|(index, node)| {
+        open += if node.is_array() { 1 } else { -1 };
+        open > 0 || index + 1 == nodes.len()
+    }) && open == 0
+}
+
+#[test]
+fn no_false_certificate_is_verified() -> Anything {
+    let (mut made, mut false_ones, mut passed, mut doubtful) = (0, 0, 0, 0);
+    let mut kinds = Kinds::default();
+    let mut files = Files::new()?;
+    for seed in (0..NETWORKS).chain(LINKED).chain(SPLIT) {
+        let case = case(seed)?;
+        kinds.count(&case.certificate)?;
+        let mut random = Rng::with_seed(seed);
+        for change in 0..CHANGES {
+            let (mutant, what) = changed(&mut random, &case)?;
+            let label = format!("network {seed}, change {change}: {what}");
+            made += 1;
+            let (Some(first), Some(second)) = (sealed(&mutant.first), sealed(&mutant.second)) else { continue };
+            let is_true = is_true(&first, &second, &serde_json::from_slice(&mutant.certificate)?);
+            false_ones += usize::from(!is_true);
+            let Ok(certificate) = Certificate::from_bytes(&mutant.certificate) else {
+                files.add(&mutant, "broken", label)?;
+                continue;
+            };
+            let checked = [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate));
+            for verdict in &checked {
+                assert!(is_true || verdict.is_err(), "{label}: false, and verified");
+            }
+            // With rounding, what just holds may just fail; not the other way round.
+            let [rounded, exact] = &checked;
+            assert!(exact.is_ok() || rounded.is_err(), "{label}: refused only without rounding: {exact:?}");
+            doubtful += usize::from(exact.is_ok() != rounded.is_ok());
+            passed += usize::from(exact.is_ok());
+            files.add(&mutant, if exact.is_ok() { "verified" } else { "refused" }, label)?;
+        }
+    }
+    println!(
+        "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; {kinds:?}"
+    );
+    assert!(made >= 2000 && false_ones >= 1000 && passed >= 100, "{made} {false_ones} {passed}");
+    assert!(kinds.is_diverse(), "{kinds:?}");
+    files.ask_the_other_checker()
+}
+
+/// What there is in the certificates that are changed.
+#[derive(Debug, Default)]
+struct Kinds {
+    splits: usize,
+    multipliers: usize,
+    slopes: usize,
+    anchors: usize,
+    multiples: usize,
+    constants: usize,
+    carriers: usize,
+    links: usize,
+}
+
+impl Kinds {
+    fn count(&mut self, certificate: &[u8]) -> Anything {
+        let text = std::str::from_utf8(certificate)?;
+        for (count, sign) in [
+            (&mut self.splits, "\"tree\":[["),
+            (&mut self.multipliers, "multipliers"),
+            (&mut self.slopes, "slopes"),
+            (&mut self.anchors, "anchors"),
+            (&mut self.multiples, "multiple"),
+            (&mut self.constants, "constant"),
+            (&mut self.carriers, "\"linear\"]"),
+            (&mut self.links, "network"),
+        ] {
+            *count += usize::from(text.contains(sign));
+        }
+        Ok(())
+    }
+
+    fn is_diverse(&self) -> bool {
+        let Self { splits, multipliers, slopes, anchors, multiples, constants, carriers, links } = *self;
+        [splits, multipliers, slopes, anchors, multiples, constants, carriers, links].iter().all(|&count| count > 0)
+    }
+}
+
+/// All changed certificates in a folder, for the other checker.
+struct Files {
+    folder: tempfile::TempDir,
+    list: String,
+    verdicts: Vec<(&'static str, String)>,
+}
+
+impl Files {
+    fn new() -> Anything<Self> {
+        Ok(Self { folder: tempfile::tempdir()?, list: String::new(), verdicts: Vec::new() })
+    }
+
+    fn add(&mut self, case: &Case, verdict: &'static str, label: String) -> Anything {
+        let number = self.verdicts.len();
+        let parts = [("first.onnx", &case.first), ("second.onnx", &case.second), ("leo", &case.certificate)];
+        let mut paths = Vec::new();
+        for (suffix, bytes) in parts {
+            let path = self.folder.path().join(format!("{number}.{suffix}"));
+            std::fs::write(&path, bytes)?;
+            paths.push(path.to_string_lossy().into_owned());
+        }
+        self.list += &format!("{}\n", paths.join("\t"));
+        self.verdicts.push((verdict, label));
+        Ok(())
+    }
+
+    /// `tools/check.py`, which was written from the description of the format alone, comes to the same verdicts.
+    fn ask_the_other_checker(&self) -> Anything {
+        let Ok(interpreter) = std::env::var("LEO_PYTHON") else {
+            eprintln!("skipped: LEO_PYTHON names no Python with NumPy; `make test` makes one");
+            return Ok(());
+        };
+        let list = self.folder.path().join("list");
+        std::fs::write(&list, &self.list)?;
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/check.py");
+        let output = Command::new(interpreter).arg(script).arg("--batch").arg(&list).output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8(output.stdout)?;
+        assert_eq!(printed.lines().count(), self.verdicts.len());
+        for (line, (verdict, label)) in printed.lines().zip(&self.verdicts) {
+            assert!(line.starts_with(verdict), "{label}: {verdict}, and the other checker says {line}");
+        }
+        Ok(())
+    }
+}
