@@ -1,0 +1,281 @@
+//! What an unsound prover might write, and is refused; what a sound one writes, and is verified.
+
+use std::path::Path;
+
+use leo_check::{
+    Certificate, Claim, Correspondence, Exact, LayerProof, Link, Proof, Refusal, Role, Sealed, Side, Status, Tree,
+    Verified, verify,
+};
+use leo_network::onnx::{Document, Export, Float};
+use leo_network::op::{Dense, Matrix, Relu};
+use leo_network::{Domain, Network, Shape, ValueId};
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Weights, a row for each unit, and biases.
+type Layer<'a> = (&'a [&'a [f64]], &'a [f64]);
+
+/// Layers with ReLUs between them.
+fn chain(layers: &[Layer<'_>]) -> Anything<Document> {
+    let mut builder = Network::builder(Shape::new([layers[0].0[0].len()])?);
+    let mut value = ValueId::INPUT;
+    for (index, (rows, bias)) in layers.iter().enumerate() {
+        let dense = Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))?;
+        value = builder.add(format!("fc{index}"), dense, &[value])?;
+        if index + 1 < layers.len() {
+            value = builder.add(format!("relu{index}"), Relu, &[value])?;
+        }
+    }
+    let export = Export { float: Float::F64, input: "x".to_owned(), outputs: vec!["y".to_owned()], metadata: vec![] };
+    Ok(Document::from_network(&builder.finish(vec![value])?, &export)?)
+}
+
+/// Units of one layer, without any proof but intervals.
+fn units(units: Vec<Status>) -> Proof {
+    Proof { layers: vec![LayerProof { units, ..LayerProof::default() }], points: Vec::new() }
+}
+
+/// What is claimed of two networks on a box that is the same for each input.
+struct Case {
+    networks: [Document; 2],
+    domain: (f64, f64),
+    proof: Proof,
+    claims: Vec<Vec<Claim>>,
+    roles: Vec<Vec<Role>>,
+    delta: f64,
+}
+
+impl Case {
+    fn certificate(&self) -> Anything<([Sealed; 2], Certificate)> {
+        let sealed = |document: &Document| Ok(Sealed::from_bytes(document.to_bytes()?, Path::new("a.onnx"))?);
+        let [first, second]: [Anything<Sealed>; 2] = self.networks.each_ref().map(sealed);
+        let files = [first?, second?];
+        let inputs = self.networks[0].network().input().elements();
+        let domain = Domain::uniform(inputs, self.domain.0, self.domain.1)?;
+        let (claims, roles) = (self.claims.clone(), self.roles.clone());
+        let pairs = Correspondence { anchors: Vec::new(), claims, roles };
+        let link = Link::new(&domain, self.networks.each_ref(), &self.proof, &pairs, true)?;
+        let [first, second] = files.each_ref().map(|file| file.sha256.clone());
+        Ok((files, Certificate::new(first, second, &domain, vec![self.delta], vec![link])))
+    }
+
+    /// What both checkers say of the certificate as it is read again: the same.
+    fn check(&self) -> Anything<Result<Verified, Refusal>> {
+        let ([first, second], certificate) = self.certificate()?;
+        let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
+        let checked = verify::<f64>(&first, &second, &certificate);
+        assert_eq!(checked.is_ok(), verify::<Exact>(&first, &second, &certificate).is_ok(), "{checked:?}");
+        Ok(checked)
+    }
+}
+
+/// A unit with a maximum just above 0 is left out.
+fn nearly_off(status: Status) -> Anything<Case> {
+    Ok(Case {
+        networks: [chain(&[(&[&[1.0]], &[-1.0 + 1e-12]), (&[&[1.0]], &[0.0])])?, chain(&[(&[&[0.0]], &[0.0])])?],
+        domain: (0.0, 1.0),
+        proof: units(vec![status]),
+        claims: vec![vec![Claim::Constant(0.0)]],
+        roles: vec![],
+        delta: 1e-9,
+    })
+}
+
+#[test]
+fn a_unit_that_can_be_on_is_not_off() -> Anything {
+    let refusal = nearly_off(Status::Inactive)?.check()?.expect_err("its maximum is 1e-12");
+    assert!(matches!(refusal, Refusal::Unit { layer: 0, unit: 0, .. }), "{refusal}");
+    // That it is nearly off is true all the same, and may be made use of.
+    assert!(nearly_off(Status::Undecided)?.check()?.is_ok());
+    let refusal = Case { delta: 0.99e-12, ..nearly_off(Status::Undecided)? }.check()?.expect_err("it moves by 1e-12");
+    assert!(matches!(refusal, Refusal::Delta { output: 0, element: 0, .. }), "{refusal}");
+    Ok(())
+}
+
+#[test]
+fn a_unit_that_can_be_off_is_not_on() -> Anything {
+    let case = Case {
+        networks: [chain(&[(&[&[1.0]], &[-1e-12]), (&[&[1.0]], &[0.0])])?, chain(&[(&[&[1.0]], &[-1e-12])])?],
+        domain: (0.0, 1.0),
+        proof: units(vec![Status::Active]),
+        claims: vec![vec![Claim::Linear(0.0)]],
+        roles: vec![],
+        delta: 1e-9,
+    };
+    assert!(matches!(case.check()?, Err(Refusal::Unit { layer: 0, unit: 0, .. })));
+    Ok(())
+}
+
+/// Two linear functions, carried past a layer.
+fn carried(carriers: Layer<'_>, readers: Layer<'_>) -> Anything<Case> {
+    Ok(Case {
+        networks: [
+            chain(&[
+                (&[&[1.0, 0.0], &[0.0, 1.0], &[1.0, 1.0]], &[5.0, 5.0, 5.0]),
+                (&[&[1.0, 0.0, 1.0], &[0.0, 1.0, 1.0]], &[0.0, 0.0]),
+            ])?,
+            chain(&[carriers, readers])?,
+        ],
+        domain: (-1.0, 1.0),
+        proof: units(vec![Status::Active; 3]),
+        claims: vec![vec![Claim::Linear(0.0); 3]],
+        roles: vec![vec![Role::Linear; carriers.0.len()]],
+        delta: 1e-9,
+    })
+}
+
+#[test]
+fn carriers_must_not_go_negative() -> Anything {
+    // 2 x + y + 10 and x + 2 y + 10.
+    let rows: [&[f64]; 2] = [&[2.0, 1.0], &[1.0, 2.0]];
+    let readers: [&[f64]; 2] = [&[1.0, 0.0], &[0.0, 1.0]];
+    assert!(carried((&rows, &[10.0, 10.0]), (&readers, &[0.0, 0.0]))?.check()?.is_ok());
+    assert!(carried((&rows, &[3.0, 3.0]), (&readers, &[7.0, 7.0]))?.check()?.is_ok());
+    let refusal = carried((&rows, &[2.9, 3.0]), (&readers, &[7.1, 7.0]))?.check()?.expect_err("it is -0.1 at a corner");
+    assert!(matches!(refusal, Refusal::Delta { output: 0, element: 0, .. }), "{refusal}");
+    Ok(())
+}
+
+#[test]
+fn a_rank_that_is_too_small_is_found_out() -> Anything {
+    let refusal = carried((&[&[2.0, 1.0]], &[10.0]), (&[&[1.0], &[1.0]], &[0.0, 0.0]))?.check()?;
+    let refusal = refusal.expect_err("x + 2 y is not carried");
+    assert!(matches!(refusal, Refusal::Delta { output: 0, element: 1, proved, .. } if proved > 1.9), "{refusal}");
+    Ok(())
+}
+
+#[test]
+fn a_delta_that_is_too_small_is_refused() -> Anything {
+    let moved = |delta| -> Anything<Case> {
+        let rows: [&[f64]; 2] = [&[2.0, 1.0], &[1.0, 2.0]];
+        let readers: [&[f64]; 2] = [&[1.0, 0.0], &[0.0, 1.0]];
+        Ok(Case { delta, ..carried((&rows, &[10.0, 10.0]), (&readers, &[0.25, 0.0]))? })
+    };
+    assert!(moved(0.25 + 1e-9)?.check()?.is_ok());
+    for delta in [0.25 - 1e-9, 0.0, -1.0] {
+        assert!(matches!(moved(delta)?.check()?, Err(Refusal::Delta { delta: said, .. }) if said == delta));
+    }
+    Ok(())
+}
+
+/// `relu(x) + relu(-x)` is `|x|`: that `1 - |x| - |1 - x|`, a unit of the second layer, is nowhere positive takes case distinctions, with the default slopes.
+fn split() -> Anything<Case> {
+    let first: [&[f64]; 4] = [&[1.0], &[-1.0], &[1.0], &[-1.0]];
+    let layers = |last: f64| chain(&[(&first, &[0.0, 0.0, -1.0, 1.0]), (&[&[-1.0; 4]], &[1.0]), (&[&[last]], &[2.0])]);
+    let leaf = |multipliers: &[f64]| Box::new(Tree::Leaf { multipliers: multipliers.to_vec(), slopes: [].into() });
+    let cut = |unit: usize, off, on| Tree::Split { layer: 1, unit, off, on };
+    // At first only 2 x is known to be no less. That is nowhere positive where x <= 0; elsewhere, relu(-x) is 0.
+    let tree = cut(0, leaf(&[2.0]), Box::new(cut(1, leaf(&[]), leaf(&[0.0, 1.0]))));
+    let open = LayerProof { units: vec![Status::Undecided; 4], ..LayerProof::default() };
+    let off =
+        LayerProof { units: vec![Status::Inactive], bounds: vec![(0, Side::Upper, tree)], ..LayerProof::default() };
+    let roles = (0..4).map(|unit| Role::Copy { layer: 1, unit, factor: 1.0 }).collect();
+    Ok(Case {
+        networks: [layers(1.0)?, layers(0.0)?],
+        domain: (-3.0, 2.0),
+        proof: Proof { layers: vec![open, off], points: Vec::new() },
+        claims: vec![vec![Claim::Itself; 4], vec![Claim::Constant(0.0)]],
+        roles: vec![roles, vec![Role::Copy { layer: 3, unit: 0, factor: 1.0 }]],
+        delta: 0.0,
+    })
+}
+
+#[test]
+fn case_distinctions_must_be_whole() -> Anything {
+    let case = split()?;
+    case.check()??;
+    let ([first, second], certificate) = case.certificate()?;
+    let text = String::from_utf8(certificate.to_bytes()?)?;
+    let tree = r#""tree":[[0,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#;
+    assert!(text.contains(tree), "{text}");
+    let long = format!(r#""tree":[{}{{}}]"#, "[0,0],".repeat(100_000));
+    for changed in [
+        r#""tree":[]"#,
+        r#""tree":[{}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0]},[0,1],{}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]},{}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0]},{}]"#,
+        r#""tree":[[0,0],[0,1],{},{"multipliers":[0.0,1.0]},{"multipliers":[2.0]}]"#,
+        r#""tree":[[0,0],{"multipliers":[-2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0]},[0,4],{},{"multipliers":[0.0,1.0]}]"#,
+        r#""tree":[[1,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
+        r#""tree":[[7,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
+        long.as_str(),
+    ] {
+        let certificate = Certificate::from_bytes(text.replace(tree, changed).as_bytes())?;
+        for checked in [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate)) {
+            let refusal = checked.expect_err(&changed[..changed.len().min(200)]);
+            assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_said_of_other_files_is_refused() -> Anything {
+    let case = nearly_off(Status::Undecided)?;
+    let ([first, second], certificate) = case.certificate()?;
+    let refusal = verify::<f64>(&second, &second, &certificate).expect_err("another file");
+    assert!(matches!(refusal, Refusal::Hash { which: "first", .. }), "{refusal}");
+    let other = Document::from_network(
+        case.networks[1].network(),
+        &Export { float: Float::F64, input: "x".to_owned(), outputs: vec!["z".to_owned()], metadata: vec![] },
+    )?;
+    let renamed = Case { networks: [case.networks[0].clone(), other], ..nearly_off(Status::Undecided)? };
+    assert!(matches!(renamed.check()?, Err(Refusal::Interface(_))));
+    let text = String::from_utf8(certificate.to_bytes()?)?;
+    for (old, new) in [
+        (r#""inputs":1"#, r#""inputs":2"#),
+        (r#""inputs":1"#, r#""inputs":18446744073709551615"#),
+        (r#""lo":0.0"#, r#""lo":2.0"#),
+        (r#""lo":0.0"#, r#""lo":[0.0,0.0]"#),
+        (r#""lo":0.0"#, r#""lo":[]"#),
+        (r#""hi":1.0"#, r#""hi":1.1"#),
+        (r#""delta":[1e-9]"#, r#""delta":[]"#),
+        (r#""delta":[1e-9]"#, r#""delta":[1e-9,1.0]"#),
+        (r#""units":"?""#, r#""units":"~""#),
+        (r#""units":"?""#, r#""units":"!""#),
+        (r#""units":"?""#, r#""units":"??""#),
+        (r#"[0,{"constant":0.0}]"#, r#"[1,{"constant":0.0}]"#),
+        (r#"[0,{"constant":0.0}]"#, r#"[0,{"multiple":[0,1.0]}]"#),
+        (r#""roles":[]"#, r#""roles":[["linear"]]"#),
+        (r#""roles":[]"#, r#""roles":[],"network":"00""#),
+        (r#""roles":[]"#, r#""roles":[],"anchors":[["x","nothing"]]"#),
+        (r#""links":["#, r#""links":[],"nothing":["#),
+    ] {
+        assert!(text.contains(old), "{old} is not in {text}");
+        let Ok(certificate) = Certificate::from_bytes(text.replace(old, new).as_bytes()) else { continue };
+        assert!(verify::<f64>(&first, &second, &certificate).is_err(), "{new}");
+    }
+    Ok(())
+}
+
+#[test]
+fn broken_files_are_no_certificates() -> Anything {
+    let (_, certificate) = split()?.certificate()?;
+    let text = String::from_utf8(certificate.to_bytes()?)?;
+    assert_eq!(Certificate::from_bytes(text.as_bytes())?, certificate);
+    for length in 0..text.len() - 2 {
+        assert!(Certificate::from_bytes(&text.as_bytes()[..length]).is_err(), "{length}");
+    }
+    for (old, new) in [
+        (r#""version":1"#, r#""version":2"#),
+        ("leo certificate", "certificate"),
+        (r#""version":1"#, r#""version":1,"author":"me""#),
+        (r#""delta":[0.0]"#, r#""delta":[null]"#),
+        (r#""delta":[0.0]"#, r#""delta":[1e999]"#),
+        (r#""delta":[0.0]"#, r#""delta":[NaN]"#),
+        (r#""delta":[0.0]"#, r#""delta":0.0"#),
+        (r#""units":"-""#, r#""units":["-"]"#),
+        (r#""side":"upper""#, r#""side":"left""#),
+        (r#"[0,0]"#, r#"[0]"#),
+        (r#"[0,0]"#, r#"[0,-1]"#),
+        (r#"{"multipliers":[2.0]}"#, r#"{"multiplier":[2.0]}"#),
+    ] {
+        assert!(text.contains(old), "{old} is not in {text}");
+        assert!(Certificate::from_bytes(text.replacen(old, new, 1).as_bytes()).is_err(), "{new}");
+    }
+    let deep = text.replacen(r#""delta":[0.0]"#, &format!(r#""delta":{}"#, "[".repeat(1_000_000)), 1);
+    assert!(Certificate::from_bytes(deep.as_bytes()).is_err());
+    Ok(())
+}
