@@ -43,7 +43,7 @@ pub struct Certificate {
 #[non_exhaustive]
 pub enum CertificateError {
     /// It does not have the form.
-    #[error("is not a certificate: {0}")]
+    #[error("is not a certificate")]
     Form(#[from] serde_json::Error),
     /// It is something else, or from another time.
     #[error("is not a certificate of a version that this program knows: {0:?}, version {1}")]

@@ -74,7 +74,8 @@ impl Proof {
                 if !holds {
                     let always = if *status == Status::Inactive { "off" } else { "on" };
                     let (lower, upper) = (-lower.negative().rounded_up(), upper.rounded_up());
-                    let reason = format!("is said to be always {always}, and proved to lie in [{lower:e}, {upper:e}]");
+                    let reason =
+                        format!("is said to be always {always}, and proved to lie in [{lower:.3e}, {upper:.3e}]");
                     return Err(Refusal::Unit { layer: index, unit, reason });
                 }
             }

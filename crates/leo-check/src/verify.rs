@@ -95,7 +95,7 @@ pub enum Refusal {
     #[error(transparent)]
     Correspondence(#[from] Mismatch),
     /// The outputs can be further apart, as far as is proved.
-    #[error("output {output}, element {element}: delta is said to be {delta:e}, and only {proved:e} is proved")]
+    #[error("output {output}, element {element}: delta is said to be {delta:e}, and only {proved:.3e} is proved")]
     Delta {
         /// Which output, counted from 0.
         output: usize,

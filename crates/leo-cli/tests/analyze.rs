@@ -1,6 +1,8 @@
 //! `leo analyze`: verdicts, limits, and what other programs may rely on.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,16 +10,14 @@ use std::time::Duration;
 use leo_network::{Array, Evaluator, Model};
 use serde_json::Value;
 
-type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+use support::{Anything, models, three_units};
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
-    command.current_dir(folder).arg("analyze").args(arguments);
-    command
+    support::command(folder, &[&["analyze"], arguments].concat())
 }
 
 fn analyze(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder, arguments).output().expect("the program runs")
+    support::leo(folder, &[&["analyze"], arguments].concat())
 }
 
 /// The report, for an exit code. Nothing but complaints goes to standard error, and here there is no terminal.
@@ -33,20 +33,6 @@ fn report(folder: &Path, arguments: &[&str], code: i32) -> Anything<Value> {
 fn units(report: &Value) -> Vec<&Value> {
     let layers = report["layers"].as_array().into_iter().flatten();
     layers.flat_map(|layer| layer["units"].as_array().into_iter().flatten()).collect()
-}
-
-fn mnist_models() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist")
-}
-
-/// Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2.
-const THREE: &str =
-    "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
-
-fn three_units() -> Anything<tempfile::TempDir> {
-    let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("three.nnet"), THREE)?;
-    Ok(folder)
 }
 
 #[test]
@@ -71,7 +57,7 @@ fn every_unit_gets_a_verdict() -> Anything {
     let witnesses = &units(&json)[2]["witnesses"];
     assert!(witnesses["off"][0].as_f64() < Some(0.5) && witnesses["on"][0].as_f64() > Some(0.5), "{witnesses}");
 
-    let output = analyze(&mnist_models(), &["25-25-l1-0-seed-0.onnx"]);
+    let output = analyze(&models().join("mnist"), &["25-25-l1-0-seed-0.onnx"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr)?.contains("give the inputs that matter: --domain LO,HI"));
     Ok(())
@@ -80,7 +66,7 @@ fn every_unit_gets_a_verdict() -> Anything {
 /// Every unit of the networks that ship is decided, and nothing that was proved is seen to fail.
 #[test]
 fn the_models_that_ship_are_decided() -> Anything {
-    for entry in std::fs::read_dir(mnist_models())? {
+    for entry in std::fs::read_dir(models().join("mnist"))? {
         let path = entry?.path();
         let name = path.to_string_lossy().into_owned();
         let json = report(Path::new("."), &[&name, "--domain", "0,1"], 0)?;
@@ -119,7 +105,7 @@ fn the_models_that_ship_are_decided() -> Anything {
 fn mixed_integer_programs_agree() -> Anything {
     for model in ["25-25-l1-0-seed-0.onnx", "25-25-l1-0.0002-seed-0.onnx", "25-25-l1-0.001-seed-0.onnx"] {
         let statuses = |engine: &[&str]| -> Anything<Vec<Value>> {
-            let json = report(&mnist_models(), &[&[model, "--domain", "0,1"], engine].concat(), 0)?;
+            let json = report(&models().join("mnist"), &[&[model, "--domain", "0,1"], engine].concat(), 0)?;
             Ok(units(&json).iter().map(|unit| unit["status"].clone()).collect())
         };
         let auto = statuses(&[])?;
@@ -137,7 +123,7 @@ fn limits_leave_the_rest_undecided() -> Anything {
         (&["--engine", "milp", "--time-limit", "0.5"], "time limit"),
     ];
     for (limit, stopped) in cases {
-        let json = report(&mnist_models(), &[&[network, "--domain", "0,1"], limit].concat(), 1)?;
+        let json = report(&models().join("mnist"), &[&[network, "--domain", "0,1"], limit].concat(), 1)?;
         assert_eq!(json["stopped"], stopped, "{limit:?}");
         let undecided = units(&json).iter().filter(|unit| unit["status"] == "undecided").count();
         assert_eq!((units(&json).len(), &json["totals"]["undecided"]), (200, &undecided.into()), "{limit:?}");
@@ -149,7 +135,7 @@ fn limits_leave_the_rest_undecided() -> Anything {
 #[test]
 fn ctrl_c_reports_what_is_decided() -> Anything {
     let arguments = ["100-100-l1-0.0001-seed-0.onnx", "--domain", "0,1", "--engine", "milp", "--json"];
-    let mut command = command(&mnist_models(), &arguments);
+    let mut command = command(&models().join("mnist"), &arguments);
     let child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     // Long enough for the first layer, and far too short for the second.
     sleep(Duration::from_secs(4));

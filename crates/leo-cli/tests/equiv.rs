@@ -1,19 +1,16 @@
 //! `leo equiv`: what is equal, what is not, what it cannot tell, and what other programs may rely on.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
+
+use std::path::Path;
+use std::process::Output;
 
 use leo_network::onnx::proto::ModelProto;
 use leo_network::{Array, Model};
 use prost::Message;
 use serde_json::Value;
 
-type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-fn leo(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
-    command.current_dir(folder).args(arguments).output().expect("the program runs")
-}
+use support::{Anything, leo, model, models, printed};
 
 fn equiv(folder: &Path, files: [&str; 2], options: &[&str]) -> Output {
     leo(folder, &[&["equiv", files[0], files[1]], options].concat())
@@ -25,21 +22,6 @@ fn report(folder: &Path, files: [&str; 2], options: &[&str]) -> Anything<(Value,
     let complaint = String::from_utf8_lossy(&output.stderr);
     let json = serde_json::from_slice(&output.stdout).map_err(|error| format!("{files:?}: {error}: {complaint}"))?;
     Ok((json, output.status.code()))
-}
-
-/// What is printed, without the times.
-fn printed(output: &Output) -> Anything<String> {
-    let text = String::from_utf8(output.stdout.clone())?;
-    let lines = text.lines().map(|line| if line.contains(" ms: ") { "(times)" } else { line });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
-}
-
-fn models() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models")
-}
-
-fn model(name: &str) -> String {
-    models().join("mnist").join(format!("{name}-seed-0.onnx")).to_string_lossy().into_owned()
 }
 
 /// An NNet file with inputs from [0, 1] and one output: weights and biases of each layer.

@@ -162,11 +162,15 @@ impl Model {
         }
     }
 
-    /// The value of the network that the file has this name for. NNet files have no names.
+    /// The value of the network that the file has this name for. In an NNet file, values are called as Leo calls the nodes that make them.
     pub fn value_named(&self, name: &str) -> Option<ValueId> {
         match &self.format {
             Format::Onnx(document) => document.value_named(name),
-            Format::Nnet(_) => None,
+            Format::Nnet(nnet) => {
+                let network = nnet.network();
+                let node = network.nodes().iter().position(|node| node.name() == name)?;
+                Some(network.result_of(node))
+            }
         }
     }
 

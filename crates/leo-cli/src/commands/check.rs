@@ -66,7 +66,7 @@ pub fn run(arguments: &Check) -> Result<()> {
         Err(refusal) => {
             // Doubles are rounded in another way on another processor, and a bound that just holds may then just fail.
             let hint = match refusal {
-                Refusal::Delta { .. } | Refusal::Unit { .. } if !arguments.exact => " (--exact may tell more)",
+                Refusal::Delta { delta, proved, .. } if !arguments.exact && proved < 2.0 * delta => "; try --exact",
                 _ => "",
             };
             Err(Negative(format!("refused: {}: {refusal}{hint}", path.display())).into())

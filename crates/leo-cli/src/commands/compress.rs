@@ -164,16 +164,16 @@ pub fn run(arguments: &Compress) -> Result<()> {
         true => largest_difference(old, new, &domain, samples.as_ref(), arguments.search.seed).with_context(of_data)?,
         false => 0.0,
     };
-    let delta = compressed.largest_delta();
-    if observed > delta {
+    let proved = compressed.largest_delta();
+    if observed > proved {
         bail!(
-            "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {delta:e} is proved; nothing was written"
+            "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {proved:e} is proved; nothing was written"
         );
     }
     let accuracy = match (&samples, &labels) {
         (Some(samples), Some(labels)) => {
             let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
-            Some(Accuracy::of(&models, samples, labels, &domain, delta)?)
+            Some(Accuracy::of(&models, samples, labels, &domain, proved)?)
         }
         _ => None,
     };
@@ -216,7 +216,7 @@ pub fn run(arguments: &Compress) -> Result<()> {
         kept: compressed.pinned.iter().map(kept).collect(),
         unread_inputs: new.unread_inputs().len(),
         delta,
-        delta_parts: Parts { approximation, rounding: (delta - approximation).max(0.0) },
+        delta_parts: Parts { approximation, rounding: (proved - approximation).max(0.0) },
         observed,
         undecided: compressed.undecided,
         stopped: compressed.stopped.map(search::reason),

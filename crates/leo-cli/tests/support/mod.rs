@@ -1,0 +1,49 @@
+//! The program, as tests start it, and networks for it.
+
+// Not every test needs all of it.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// The program, about to run in a folder.
+pub fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+/// What a run in a folder gives.
+pub fn leo(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("the program runs")
+}
+
+/// What is printed, without the times.
+pub fn printed(output: &Output) -> Anything<String> {
+    let text = String::from_utf8(output.stdout.clone())?;
+    let lines = text.lines().map(|line| if line.contains(" ms: ") { "(times)" } else { line });
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The networks that come with the project.
+pub fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models")
+}
+
+/// One of those that were trained on MNIST.
+pub fn model(name: &str) -> String {
+    models().join("mnist").join(format!("{name}-seed-0.onnx")).to_string_lossy().into_owned()
+}
+
+/// Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2. The output is their sum.
+pub const THREE: &str =
+    "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
+
+/// A folder with the network of three units.
+pub fn three_units() -> Anything<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("three.nnet"), THREE)?;
+    Ok(folder)
+}
