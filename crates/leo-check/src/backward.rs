@@ -22,7 +22,7 @@
 use leo_network::op::{Arithmetic, Dense, Op};
 use leo_network::{Network, ValueId};
 
-use crate::facts::{Cut, Side, Slopes};
+use crate::facts::{Cut, Side, Slopes, default_slope};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::{Bound, Upper, slack, underflow};
@@ -207,7 +207,7 @@ impl<N: Number> Pass<'_, N> {
         let width = range.len();
         let zero = N::default();
         for (index, (row, constant)) in coefficients.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
-            let slopes = self.setting.slopes.get(index).and_then(|slopes| slopes.get(&layer));
+            let slopes = self.setting.slopes.get(index).filter(|slopes| !slopes.is_empty());
             for (unit, c) in row.iter_mut().enumerate() {
                 let (l, u) = (&range.lower[unit], &range.upper[unit]);
                 if *l >= zero || c.is_zero() || !c.is_finite() {
@@ -224,8 +224,8 @@ impl<N: Number> Pass<'_, N> {
                     constant.add_excess(&left.larger(&right));
                     *c = part;
                 } else {
-                    let chosen = slopes.and_then(|slopes| slopes.get(unit).copied()).filter(|slope| !slope.is_nan());
-                    let slope = chosen.unwrap_or(if *u > l.negative() { 1.0 } else { 0.0 });
+                    let chosen = slopes.and_then(|slopes| slopes.get(&(layer, unit)).copied());
+                    let slope = chosen.filter(|slope| !slope.is_nan()).unwrap_or_else(|| default_slope(l, u));
                     *c = c.times(&N::of(slope.clamp(0.0, 1.0)));
                 }
             }

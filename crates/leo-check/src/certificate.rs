@@ -3,8 +3,6 @@
 //! In the file, layers are the layers of ReLUs, counted from 0, and values of a network have the names that its own file gives them. In memory, a layer
 //! is its node and a value is a [`ValueId`], so that reading what is said of a network needs that network.
 
-use std::path::Path;
-
 use leo_network::onnx::{Document, OnnxError};
 use leo_network::{Domain, DomainError, Model, Network, ValueId};
 use serde::{Deserialize, Serialize};
@@ -227,8 +225,9 @@ impl Certificate {
             let Some(bytes) = link.network.as_deref().and_then(from_hexadecimal) else {
                 return refuse("a link leads to no network");
             };
-            let model = Model::from_bytes(bytes, Path::new("link.onnx"));
-            networks.push(model.map_err(|error| Refusal::Network(error.problem.to_string()))?);
+            // Without a folder: what is not in the certificate does not count.
+            let document = Document::from_bytes(bytes, None).map_err(|error| Refusal::Network(error.to_string()))?;
+            networks.push(Model::from(document));
         }
         Ok(networks)
     }
@@ -399,14 +398,9 @@ impl Fact {
                     TreeNode::Split(position(*layer), *unit)
                 }
                 Tree::Leaf { multipliers, slopes } => {
-                    let said = slopes.iter().flat_map(|(&layer, slopes)| {
-                        let position = position(layer);
-                        slopes.iter().enumerate().map(move |(unit, &slope)| (position, unit, slope))
-                    });
-                    TreeNode::Leaf(Leaf {
-                        slopes: said.filter(|(_, _, slope)| !slope.is_nan()).collect(),
-                        multipliers: multipliers.clone(),
-                    })
+                    let said = slopes.iter().filter(|(_, slope)| !slope.is_nan());
+                    let slopes = said.map(|(&(layer, unit), &slope)| (position(layer), unit, slope)).collect();
+                    TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone() })
                 }
             });
         }
@@ -432,15 +426,16 @@ fn subtree(
             let mut half = || Some(Box::new(subtree(nodes, layers, network, depth + 1)?));
             Some(Tree::Split { layer: *layers.get(*layer)?, unit: *unit, off: half()?, on: half()? })
         }
-        TreeNode::Leaf(leaf) => {
+        TreeNode::Leaf(leaf) if leaf.multipliers.len() <= depth => {
             let mut slopes = Slopes::new();
             for &(layer, unit, slope) in &leaf.slopes {
                 let node = *layers.get(layer)?;
-                let units = network.nodes()[node].shape().elements();
-                *slopes.entry(node).or_insert_with(|| vec![f64::NAN; units]).get_mut(unit)? = slope;
+                let is_there = unit < network.nodes()[node].shape().elements();
+                is_there.then(|| slopes.insert((node, unit), slope))?;
             }
             Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), slopes })
         }
+        TreeNode::Leaf(_) => None,
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! So nothing that is said can be wrong, only useless: a bad correspondence makes the bound larger. What reaches the outputs is the answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use leo_network::op::Op;
 use leo_network::{Network, Node, ValueId};
@@ -104,7 +104,7 @@ pub enum Mismatch {
         /// Which unit.
         unit: usize,
     },
-    /// An anchor is no value, or its values have different shapes.
+    /// An anchor is no pair of values of the same size, or a value is in two of them.
     #[error("an anchor that does not fit the networks")]
     Anchor,
 }
@@ -128,22 +128,30 @@ pub fn deviation<N: Number>(
     }
     check_widths(first, pairs.claims.iter().map(Vec::len))?;
     check_widths(second, pairs.roles.iter().map(Vec::len))?;
-    let known = |network: &Network, value: ValueId| value.index() <= network.nodes().len();
-    let fit = |&(a, b): &(ValueId, ValueId)| {
-        known(first, a) && known(second, b) && first.shape(a).elements() == second.shape(b).elements()
-    };
-    if !pairs.anchors.iter().all(fit) {
-        return Err(Mismatch::Anchor);
-    }
+    check_anchors(first, second, &pairs.anchors)?;
     let expressed = Expressed::new(facts, pairs)?;
+    let made = expressed.of_second(facts, second, pairs)?;
     if is_same(first, second) {
         let width = |&value: &ValueId| first.shape(value).elements();
         return Ok(first.outputs().iter().map(|value| vec![N::default(); width(value)]).collect());
     }
-    let made = expressed.of_second(facts, second, pairs)?;
     let outputs = first.outputs().iter().zip(second.outputs());
     let distances = |(a, b): (&ValueId, &ValueId)| expressed.distances(&expressed.forms[a.index()], &made[b.index()]);
     Ok(outputs.map(distances).collect())
+}
+
+/// Checks that anchors are pairs of values of the same size, that no value is in two of them, and that the input is in none: what a value of the second network is
+/// expressed by must be one thing.
+fn check_anchors(first: &Network, second: &Network, anchors: &[(ValueId, ValueId)]) -> Result<(), Mismatch> {
+    let made = |network: &Network, value: ValueId| value.node().is_some_and(|node| node < network.nodes().len());
+    let (mut mine, mut theirs) = (HashSet::new(), HashSet::new());
+    for &(a, b) in anchors {
+        let fit = made(first, a) && made(second, b) && first.shape(a).elements() == second.shape(b).elements();
+        if !fit || !mine.insert(a) || !theirs.insert(b) {
+            return Err(Mismatch::Anchor);
+        }
+    }
+    Ok(())
 }
 
 /// Whether two networks are the same, but for the names of their nodes.
@@ -264,8 +272,10 @@ impl<N: Number> Expressed<N> {
         pairs: &Correspondence,
     ) -> Option<Vec<N>> {
         let same = &first.nodes()[anchor.node()?];
+        // The same operator does something else to another shape: it turns other axes, or stretches its constant in another way.
         let belong = |(a, b): (&ValueId, &ValueId)| {
-            pairs.anchors.contains(&(*a, *b)) || (*a, *b) == (ValueId::INPUT, ValueId::INPUT)
+            let is_pair = pairs.anchors.contains(&(*a, *b)) || (*a, *b) == (ValueId::INPUT, ValueId::INPUT);
+            is_pair && first.shape(*a) == second.shape(*b)
         };
         if same.op() != node.op() || !same.operands().iter().zip(node.operands()).all(belong) {
             return None;

@@ -1,6 +1,7 @@
 //! Numbers that are never rounded.
 //!
-//! Every double is a whole number times a power of two, and so are sums and products of such numbers. What a division leaves is a whole number below.
+//! Every double is a whole number times a power of two, and so are sums and products of such numbers. What a division leaves is a whole number below. Numbers that get too
+//! long are *lost*: nothing is known of them any more, and nothing that depends on them is proved.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -10,9 +11,16 @@ use rayon::prelude::*;
 
 use crate::number::Number;
 
+/// How many bits a number may have. Those of honest networks have a few hundred; a file could make them grow without end.
+const MAX_BITS: u64 = 1 << 15;
+
+/// A number, unless it is lost.
+#[derive(Clone, Debug)]
+pub struct Exact(Option<Fraction>);
+
 /// `mantissa * 2^exponent / divisor`.
 #[derive(Clone, Debug, Default)]
-pub struct Exact {
+struct Fraction {
     mantissa: BigInt,
     exponent: i64,
     /// More than 0; nothing stands for 1.
@@ -23,7 +31,6 @@ pub struct Exact {
 fn parts(number: f64) -> (i64, i64) {
     let bits = number.to_bits();
     let (biased, fraction) = ((bits >> 52 & 0x7ff) as i64, (bits & ((1 << 52) - 1)) as i64);
-    debug_assert!(biased != 0x7ff, "{number} is not finite");
     let (mantissa, exponent) = if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
     if mantissa == 0 {
         return (0, 0);
@@ -33,25 +40,22 @@ fn parts(number: f64) -> (i64, i64) {
     (if number < 0.0 { -mantissa } else { mantissa }, exponent + i64::from(shift))
 }
 
-impl Exact {
-    fn sign(&self) -> Sign {
-        self.mantissa.sign()
+impl Fraction {
+    fn is_zero(&self) -> bool {
+        self.mantissa.sign() == Sign::NoSign
     }
 
-    /// Adds a multiple of another number.
-    fn add_multiple(&mut self, other: &Self, factor: f64) {
-        let (mantissa, exponent) = parts(factor);
-        if mantissa != 0 && other.sign() != Sign::NoSign {
-            let mantissa = &other.mantissa * mantissa;
-            self.take(Self { mantissa, exponent: other.exponent + exponent, divisor: other.divisor.clone() });
-        }
+    /// The number, unless it is too long.
+    fn kept(self) -> Exact {
+        let divisor = self.divisor.as_deref().map_or(0, BigInt::bits);
+        let bits = self.mantissa.bits().max(divisor).max(self.exponent.unsigned_abs());
+        Exact((bits <= MAX_BITS || self.is_zero()).then_some(self))
     }
 
-    /// Adds a number that is not needed any more.
-    fn take(&mut self, mut other: Self) {
-        if self.sign() == Sign::NoSign {
-            *self = other;
-            return;
+    /// Adds another number; none if it gets too long.
+    fn plus(mut self, mut other: Self) -> Exact {
+        if self.is_zero() || other.is_zero() {
+            return if self.is_zero() { other } else { self }.kept();
         }
         if self.divisor != other.divisor {
             let [mine, theirs] = [&self.divisor, &other.divisor].map(|divisor| divisor.as_deref().cloned());
@@ -61,110 +65,25 @@ impl Exact {
             other.mantissa *= &mine / &common;
             self.divisor = Some(Arc::new(mine / common * theirs));
         }
-        match self.exponent.cmp(&other.exponent) {
-            Ordering::Less => other.mantissa <<= (other.exponent - self.exponent) as usize,
-            Ordering::Equal => {}
-            Ordering::Greater => {
-                self.mantissa <<= (self.exponent - other.exponent) as usize;
-                self.exponent = other.exponent;
-            }
-        }
+        // Exponents are limited, and so is the shift.
+        let exponent = self.exponent.min(other.exponent);
+        self.mantissa <<= (self.exponent - exponent) as usize;
+        other.mantissa <<= (other.exponent - exponent) as usize;
         self.mantissa += other.mantissa;
+        self.exponent = exponent;
+        self.kept()
     }
 
-    /// Adds the products of weights and rows to a row.
-    fn add_combination<'a>(sum: &mut [Self], terms: impl Iterator<Item = (&'a Self, &'a [f64])>) {
-        for (number, weights) in terms.filter(|(number, _)| !number.is_zero()) {
-            sum.iter_mut().zip(weights).for_each(|(sum, &weight)| sum.add_multiple(number, weight));
-        }
-    }
-}
-
-fn greatest_common_divisor(mut a: BigInt, mut b: BigInt) -> BigInt {
-    while b.sign() != Sign::NoSign {
-        (a, b) = (b.clone(), a % b);
-    }
-    a
-}
-
-impl PartialEq for Exact {
-    fn eq(&self, other: &Self) -> bool {
-        self.partial_cmp(other) == Some(Ordering::Equal)
-    }
-}
-
-impl PartialOrd for Exact {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        let sign = match (self.sign(), other.sign()) {
-            (mine, Sign::NoSign) => mine,
-            (Sign::NoSign, theirs) => -theirs,
-            _ => self.minus(other).sign(),
-        };
-        Some(sign.cmp(&Sign::NoSign))
-    }
-}
-
-impl Number for Exact {
-    const ROUNDS: bool = false;
-
-    fn of(number: f64) -> Self {
-        let (mantissa, exponent) = parts(number);
-        Self { mantissa: mantissa.into(), exponent, divisor: None }
-    }
-
-    fn add(&mut self, other: &Self) {
-        if !other.is_zero() {
-            self.take(other.clone());
-        }
-    }
-
-    fn times(&self, other: &Self) -> Self {
+    fn times(&self, other: &Self) -> Exact {
         let divisor = match (&self.divisor, &other.divisor) {
             (Some(mine), Some(theirs)) => Some(Arc::new(&**mine * &**theirs)),
             (mine, theirs) => mine.clone().or_else(|| theirs.clone()),
         };
-        Self { mantissa: &self.mantissa * &other.mantissa, exponent: self.exponent + other.exponent, divisor }
+        let (mantissa, exponent) = (&self.mantissa * &other.mantissa, self.exponent + other.exponent);
+        Self { mantissa, exponent, divisor }.kept()
     }
 
-    fn over(&self, other: &Self) -> Self {
-        let magnitude = BigInt::from(other.mantissa.magnitude().clone());
-        let one = BigInt::from(1);
-        let inverse = Self {
-            mantissa: other.divisor.as_deref().unwrap_or(&one) * BigInt::from_biguint(other.sign(), 1_u8.into()),
-            exponent: -other.exponent,
-            divisor: (magnitude != one).then(|| Arc::new(magnitude)),
-        };
-        self.times(&inverse)
-    }
-
-    fn negative(&self) -> Self {
-        Self { mantissa: -&self.mantissa, exponent: self.exponent, divisor: self.divisor.clone() }
-    }
-
-    fn up(self) -> Self {
-        self
-    }
-
-    fn sum_and_error(&self, other: &Self) -> (Self, Self) {
-        (self.plus(other), Self::default())
-    }
-
-    fn product_and_error(&self, other: &Self) -> (Self, Self) {
-        (self.times(other), Self::default())
-    }
-
-    fn quotient_and_error(&self, other: &Self) -> (Self, Self) {
-        (self.over(other), Self::default())
-    }
-
-    fn is_finite(&self) -> bool {
-        true
-    }
-
-    fn share_of(&self, whole: &Self) -> f64 {
-        self.over(whole).rounded_up()
-    }
-
+    /// A double that is no less.
     fn rounded_up(&self) -> f64 {
         if self.is_zero() {
             return 0.0;
@@ -191,22 +110,149 @@ impl Number for Exact {
             _ => digits * f64::from_bits(((exponent + 1023) as u64) << 52),
         }
     }
+}
+
+fn greatest_common_divisor(mut a: BigInt, mut b: BigInt) -> BigInt {
+    while b.sign() != Sign::NoSign {
+        (a, b) = (b.clone(), a % b);
+    }
+    a
+}
+
+impl Exact {
+    fn sign(&self) -> Option<Sign> {
+        self.0.as_ref().map(|number| number.mantissa.sign())
+    }
+
+    /// Adds a multiple of another number.
+    fn add_multiple(&mut self, other: &Self, factor: f64) {
+        let (mantissa, exponent) = parts(factor);
+        if mantissa == 0 || other.is_zero() {
+            return;
+        }
+        let multiple = other.0.as_ref().and_then(|other| {
+            let exponent = other.exponent + exponent;
+            Fraction { mantissa: &other.mantissa * mantissa, exponent, divisor: other.divisor.clone() }.kept().0
+        });
+        self.take(multiple);
+    }
+
+    /// Adds a number that is not needed any more.
+    fn take(&mut self, other: Option<Fraction>) {
+        *self = match (self.0.take(), other) {
+            (Some(mine), Some(other)) => mine.plus(other),
+            _ => Self(None),
+        };
+    }
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Self(Some(Fraction::default()))
+    }
+}
+
+impl PartialEq for Exact {
+    fn eq(&self, other: &Self) -> bool {
+        self.partial_cmp(other) == Some(Ordering::Equal)
+    }
+}
+
+impl PartialOrd for Exact {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        let sign = match (self.sign()?, other.sign()?) {
+            (mine, Sign::NoSign) => mine,
+            (Sign::NoSign, theirs) => -theirs,
+            _ => self.minus(other).sign()?,
+        };
+        Some(sign.cmp(&Sign::NoSign))
+    }
+}
+
+impl Number for Exact {
+    const ROUNDS: bool = false;
+
+    fn of(number: f64) -> Self {
+        let (mantissa, exponent) = parts(number);
+        Self(number.is_finite().then(|| Fraction { mantissa: mantissa.into(), exponent, divisor: None }))
+    }
+
+    fn add(&mut self, other: &Self) {
+        if !other.is_zero() {
+            self.take(other.0.clone());
+        }
+    }
+
+    fn times(&self, other: &Self) -> Self {
+        match (&self.0, &other.0) {
+            (Some(mine), Some(theirs)) => mine.times(theirs),
+            _ => Self(None),
+        }
+    }
+
+    fn over(&self, other: &Self) -> Self {
+        let one = BigInt::from(1);
+        let inverse = other.0.as_ref().filter(|other| !other.is_zero()).map(|other| {
+            let magnitude = BigInt::from(other.mantissa.magnitude().clone());
+            let sign = BigInt::from_biguint(other.mantissa.sign(), 1_u8.into());
+            Fraction {
+                mantissa: other.divisor.as_deref().unwrap_or(&one) * sign,
+                exponent: -other.exponent,
+                divisor: (magnitude != one).then(|| Arc::new(magnitude)),
+            }
+        });
+        self.times(&Self(inverse))
+    }
+
+    fn negative(&self) -> Self {
+        Self(self.0.clone().map(|number| Fraction { mantissa: -number.mantissa, ..number }))
+    }
+
+    fn up(self) -> Self {
+        self
+    }
+
+    fn sum_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.plus(other), Self::default())
+    }
+
+    fn product_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.times(other), Self::default())
+    }
+
+    fn quotient_and_error(&self, other: &Self) -> (Self, Self) {
+        (self.over(other), Self::default())
+    }
+
+    fn is_finite(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn share_of(&self, whole: &Self) -> f64 {
+        self.over(whole).0.map_or(f64::NAN, |share| share.rounded_up())
+    }
+
+    fn rounded_up(&self) -> f64 {
+        self.0.as_ref().map_or(f64::INFINITY, Fraction::rounded_up)
+    }
 
     fn exactly(&self) -> Option<Exact> {
-        Some(self.clone())
+        self.is_finite().then(|| self.clone())
     }
 
     fn is_zero(&self) -> bool {
-        self.sign() == Sign::NoSign
+        self.sign() == Some(Sign::NoSign)
     }
 
     fn is_positive(&self) -> bool {
-        self.sign() == Sign::Plus
+        self.sign() == Some(Sign::Plus)
     }
 
     fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
         sum.par_chunks_mut(inner).zip(rows.par_chunks(outer)).for_each(|(sum, row)| {
-            Self::add_combination(sum, row.iter().zip(weights.chunks(inner)));
+            for (number, weights) in row.iter().zip(weights.chunks(inner)).filter(|(number, _)| !number.is_zero()) {
+                sum.iter_mut().zip(weights).for_each(|(sum, &weight)| sum.add_multiple(number, weight));
+            }
         });
     }
 
@@ -226,6 +272,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn rational(number: &Exact) -> BigRational {
+        let number = number.0.as_ref().expect("a number");
         let power = BigRational::from_integer(2.into()).pow(number.exponent as i32);
         let divisor = number.divisor.as_deref().cloned().unwrap_or_else(|| 1.into());
         BigRational::new(number.mantissa.clone(), divisor) * power
@@ -260,5 +307,21 @@ mod tests {
             let above = Exact::of(numerator).over(&Exact::of(divisor));
             assert!(Exact::of(above.rounded_up()) >= above, "{numerator} / {divisor}");
         }
+    }
+
+    #[test]
+    fn what_gets_too_long_is_lost_and_stays_so() {
+        let mut number = Exact::of(1e300);
+        let mut steps = 0;
+        while number.is_finite() {
+            number = number.times(&Exact::of(1.000_000_1e-300)).plus(&Exact::of(1e300));
+            steps += 1;
+        }
+        assert!((10..1000).contains(&steps), "{steps}");
+        for lost in [number.plus(&Exact::of(1.0)), number.times(&Exact::of(2.0)), number.negative(), number.abs()] {
+            assert!(!lost.is_finite() && !lost.is_zero() && !lost.is_positive() && lost.rounded_up() == f64::INFINITY);
+            assert!(lost.partial_cmp(&Exact::default()).is_none() && lost != lost.clone());
+        }
+        assert!(!Exact::of(f64::INFINITY).is_finite() && !Exact::of(1.0).over(&Exact::of(0.0)).is_finite());
     }
 }

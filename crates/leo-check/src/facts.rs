@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use leo_network::Network;
 
+use crate::number::Number;
+
 /// Which side of a pre-activation a bound is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -23,9 +25,19 @@ impl Side {
     }
 }
 
-/// For one linear bound, the slopes of the lines below earlier units that can be on or off: by the layer's node, one for each unit. Where nothing is said, or
-/// something that is not a number, it is 1 if the unit's proved range reaches further above 0 than below it, otherwise 0.
-pub type Slopes = BTreeMap<usize, Vec<f64>>;
+/// For one linear bound, the slopes of the lines below earlier units that can be on or off: by the layer's node, and the unit. Where nothing is said, or
+/// something that is not a number, it is the [default](default_slope).
+pub type Slopes = BTreeMap<(usize, usize), f64>;
+
+/// The slope of the line below a unit whose pre-activation has this range, if nothing else is said: 1 if it reaches clearly further above 0 than below it, otherwise 0.
+///
+/// Clearly, or rounding would decide where it reaches as far, which is common, and another arithmetic would come to another bound.
+pub fn default_slope<N: Number>(lower: &N, upper: &N) -> f64 {
+    if *upper > lower.negative().times(&N::of(1.0 + CLEARLY)) { 1.0 } else { 0.0 }
+}
+
+/// How much further.
+const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
 
 /// A case distinction: the domain is cut where an earlier unit turns on, again and again, and a bound is proved for every piece.
 #[derive(Clone, Debug, PartialEq)]

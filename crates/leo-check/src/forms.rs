@@ -352,6 +352,10 @@ impl<N: Number> Forms<N> {
                 add_tracked(&mut coefficients[column], c, -factor, &mut error, &range.magnitude(column));
             }
             for (column, c) in coefficients.iter().enumerate().filter(|(_, c)| !c.is_zero()) {
+                if !c.is_finite() && !range.magnitude(column).is_zero() {
+                    // Which end of the range matters is not known, nor how much it does.
+                    error.add_error(&N::of(f64::INFINITY));
+                }
                 let (low, high) = (&range.lower[column], &range.upper[column]);
                 let (least, most) = if c.is_positive() { (low, high) } else { (high, low) };
                 above.add_product(c, most);

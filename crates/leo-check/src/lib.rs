@@ -46,7 +46,7 @@ pub use certificate::{Certificate, CertificateError, Link};
 pub use checker::{Checker, Facts};
 pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
 pub use exact::Exact;
-pub use facts::{Side, Slopes, Tree};
+pub use facts::{Side, Slopes, Tree, default_slope};
 pub use number::Number;
 pub use proof::{LayerProof, Proof, Status};
 pub use range::Range;

@@ -3,6 +3,7 @@
 //! The whole checker is written once, for numbers of either kind: doubles, whose rounding is bounded by [`crate::sound`], or [`Exact`] ones, which are
 //! never rounded, so that all bounds on rounding are 0.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use leo_network::{add_product, product_and_error, quotient_and_error, sum_and_error};
@@ -14,7 +15,7 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
     /// Whether results of arithmetic are rounded.
     const ROUNDS: bool;
 
-    /// A double. Exact numbers are finite ones.
+    /// A double. What is not finite is not known.
     fn of(number: f64) -> Self;
 
     /// Adds another number to this one.
@@ -41,7 +42,7 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
     /// The same for a quotient.
     fn quotient_and_error(&self, other: &Self) -> (Self, Self);
 
-    /// Whether it is a number.
+    /// Whether it is a number, and known.
     fn is_finite(&self) -> bool;
 
     /// About how large it is, compared with another.
@@ -86,14 +87,22 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
         *self > Self::default()
     }
 
-    /// The larger one of two numbers.
+    /// The larger one of two numbers; nothing is known of it if nothing is known of one of them.
     fn larger(&self, other: &Self) -> Self {
-        if other > self { other.clone() } else { self.clone() }
+        match self.partial_cmp(other) {
+            Some(Ordering::Less) => other.clone(),
+            Some(_) => self.clone(),
+            None => Self::of(f64::INFINITY),
+        }
     }
 
-    /// The smaller one of two numbers.
+    /// The smaller one of two numbers; nothing is known of it if nothing is known of one of them.
     fn smaller(&self, other: &Self) -> Self {
-        if other < self { other.clone() } else { self.clone() }
+        match self.partial_cmp(other) {
+            Some(Ordering::Greater) => other.clone(),
+            Some(_) => self.clone(),
+            None => Self::of(f64::INFINITY),
+        }
     }
 
     /// What a ReLU makes of it.
@@ -170,10 +179,10 @@ impl Number for f64 {
     }
 
     fn larger(&self, other: &Self) -> Self {
-        self.max(*other)
+        if self.is_nan() || other.is_nan() { Self::NAN } else { self.max(*other) }
     }
 
     fn smaller(&self, other: &Self) -> Self {
-        self.min(*other)
+        if self.is_nan() || other.is_nan() { Self::NAN } else { self.min(*other) }
     }
 }

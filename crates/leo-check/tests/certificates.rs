@@ -196,6 +196,8 @@ fn case_distinctions_must_be_whole() -> Anything {
         r#""tree":[[0,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]},{}]"#,
         r#""tree":[[0,0],{"multipliers":[2.0]},{}]"#,
         r#""tree":[[0,0],[0,1],{},{"multipliers":[0.0,1.0]},{"multipliers":[2.0]}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0,0.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
+        r#""tree":[[0,0],{"multipliers":[2.0],"slopes":[[0,4,1.0]]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
         r#""tree":[[0,0],{"multipliers":[-2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,
         r#""tree":[[0,0],{"multipliers":[2.0]},[0,4],{},{"multipliers":[0.0,1.0]}]"#,
         r#""tree":[[1,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#,

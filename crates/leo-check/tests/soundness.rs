@@ -71,7 +71,11 @@ fn all_bounds(width: usize) -> Vec<(usize, Side)> {
 /// Anything at all, sensible or not: it may only loosen bounds.
 fn random_slopes(random: &mut Rng, layers: &[(usize, usize)]) -> Slopes {
     let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
-    layers.iter().map(|&(layer, units)| (layer, (0..units).map(|_| slope()).collect())).collect()
+    layers
+        .iter()
+        .flat_map(|&(layer, units)| (0..units).map(move |unit| (layer, unit)))
+        .map(|place| (place, slope()))
+        .collect()
 }
 
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.

@@ -1,6 +1,6 @@
 //! What the checker was made to prove, so that another one can prove it again.
 
-use leo_check::{LayerProof, Range, Side, Slopes, Status, Tree};
+use leo_check::{LayerProof, Range, Side, Status, Tree, default_slope};
 
 use crate::verdict::status_of_range;
 
@@ -62,21 +62,11 @@ fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
             while multipliers.last().is_some_and(|multiplier| *multiplier <= 0.0) {
                 multipliers.pop();
             }
-            for (&layer, slopes) in slopes.iter_mut() {
+            slopes.retain(|&(layer, unit), slope| {
                 let range = &ranges[layers(layer)];
-                for ((slope, &lower), &upper) in slopes.iter_mut().zip(&range.lower).zip(&range.upper) {
-                    let default = if upper > -lower { 1.0 } else { 0.0 };
-                    if lower >= 0.0 || upper <= 0.0 || *slope == default {
-                        *slope = f64::NAN;
-                    }
-                }
-            }
-            *slopes = std::mem::take(slopes).into_iter().filter(is_said).collect::<Slopes>();
+                let (lower, upper) = (range.lower[unit], range.upper[unit]);
+                lower < 0.0 && upper > 0.0 && *slope != default_slope(&lower, &upper)
+            });
         }
     }
-}
-
-/// Whether any slope is chosen.
-fn is_said((_, slopes): &(usize, Vec<f64>)) -> bool {
-    slopes.iter().any(|slope| !slope.is_nan())
 }

@@ -3,7 +3,7 @@
 //! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
 //! floating point: what comes out are proposals, and the checker decides what they are worth.
 
-use leo_check::{Range, Side, Slopes, Tree};
+use leo_check::{Range, Side, Slopes, Tree, default_slope};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product_transposed};
 
@@ -23,6 +23,15 @@ pub(crate) struct Lines {
     constants: Vec<f64>,
     /// The pre-activations in the relaxed network, where the bound is attained.
     pub(crate) values: Vec<f64>,
+}
+
+/// The slopes that were chosen for one of the bounds.
+pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
+    let of_layer = |lines: &Lines| {
+        let layer = lines.layer;
+        lines.free[row].iter().enumerate().map(move |(unit, &slope)| ((layer, unit), slope)).collect::<Vec<_>>()
+    };
+    lines.iter().flat_map(of_layer).collect()
 }
 
 /// Some bounds, each on its way to the input and back.
@@ -45,7 +54,7 @@ impl<'a> Pass<'a> {
         let start = network.pre_activation(layer);
         let lines = network.relu_layers().take_while(|&before| before < layer).map(|layer| {
             let range = &ranges[network.pre_activation(layer).index()];
-            let slope = |(&l, &u): (&f64, &f64)| if u > -l { 1.0 } else { 0.0 };
+            let slope = |(l, u): (&f64, &f64)| default_slope(l, u);
             let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
             Lines {
                 layer,
@@ -156,8 +165,7 @@ impl<'a> Pass<'a> {
 
     /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.
     pub(crate) fn leaf(&self, chosen: bool) -> Tree {
-        let slopes = |lines: &Lines| (lines.layer, lines.free[0].clone());
-        let slopes = if chosen { self.lines.iter().map(slopes).collect() } else { Slopes::new() };
+        let slopes = if chosen { chosen_slopes(&self.lines, 0) } else { Slopes::new() };
         Tree::Leaf { multipliers: self.multipliers.clone(), slopes }
     }
 

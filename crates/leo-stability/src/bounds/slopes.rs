@@ -8,7 +8,7 @@
 use leo_check::{Range, Side, Slopes};
 use leo_network::Network;
 
-use crate::bounds::relaxed::{Lines, Pass};
+use crate::bounds::relaxed::{Pass, chosen_slopes};
 use crate::budget::Budget;
 
 /// How many steps are taken.
@@ -29,14 +29,13 @@ pub(crate) fn improved(
 ) -> Vec<Slopes> {
     let mut pass = Pass::new(network, layer, ranges, &[], bounds.len());
     let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
-    let free = |lines: &[Lines], row: usize| lines.iter().map(|lines| (lines.layer, lines.free[row].clone())).collect();
-    let mut kept: Vec<Slopes> = (0..bounds.len()).map(|row| free(&pass.lines, row)).collect();
+    let mut kept: Vec<Slopes> = (0..bounds.len()).map(|row| chosen_slopes(&pass.lines, row)).collect();
     for step in 0..STEPS {
         let found = pass.backward(bounds);
         for (row, (best, found)) in best.iter_mut().zip(found).enumerate() {
             if found < *best {
                 *best = found;
-                kept[row] = free(&pass.lines, row);
+                kept[row] = chosen_slopes(&pass.lines, row);
             }
         }
         if best.iter().all(|&bound| bound < 0.0) || budget.is_exhausted() {

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""An independent checker of Leo certificates, written from the page about them alone, in exact arithmetic.
+
+    python check.py MODEL SMALL CERTIFICATE     one answer; the exit code is 0 verified, 1 refused, 2 broken
+    python check.py --batch FILE                an answer a line, for triples of paths separated by tabs
+Needs Python 3.9 and NumPy."""
+import gzip, hashlib, json, math, sys
+from fractions import Fraction
+from types import SimpleNamespace as Record
+import numpy as np
+
+class Refused(Exception):
+    """The files can be read, but what they say is not proved. Any other exception means that a file is broken."""
+def need(fine, why, *details, error=ValueError):
+    if not fine: raise error(why % details)
+def prove(*arguments): need(*arguments, error=Refused)
+class Exact:
+    """An array of exact numbers: whole numbers `n` (an array of Python ints) times one `unit` (a Fraction)."""
+    def __init__(self, n, unit=Fraction(1)): self.n, self.unit = n, unit
+    def __add__(self, other): return merge(np.add, self, other)
+    def __sub__(self, other): return merge(np.subtract, self, other)
+    def __mul__(self, other): return Exact(self.n * other.n, self.unit * other.unit)
+    def __matmul__(self, other): return Exact(product(self.n, other.n), self.unit * other.unit)
+    def __neg__(self): return Exact(-self.n, self.unit)
+    def __abs__(self): return Exact(np.abs(self.n), self.unit)
+    def __getitem__(self, key): return Exact(self.n[key], self.unit)
+    def half(self): return Exact(self.n, self.unit / 2)
+    def clip(self): return Exact(np.maximum(self.n, 0), self.unit)
+def merge(function, *parts):
+    """A function of the whole numbers of some arrays, once these have the same unit."""
+    units = {part.unit for part in parts}
+    unit = Fraction(math.gcd(*(u.numerator for u in units)), math.lcm(*(u.denominator for u in units)))
+    return Exact(function(*(p.n if p.unit == unit else p.n * int(p.unit / unit) for p in parts)), unit)
+def larger(a, b): return merge(np.maximum, a, b)
+def smaller(a, b): return merge(np.minimum, a, b)
+def join(parts): return merge(lambda *x: np.concatenate(x), *parts)
+def nothing(*shape): return Exact(np.zeros(shape, object))
+def farther(low, high, c): return larger(abs(low - c), abs(high - c))
+def exact(values):
+    """Doubles as exact numbers."""
+    mantissa, exponent = np.frexp(np.asarray(values, np.float64))
+    need(np.isfinite(mantissa).all(), "a number is not finite")
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    zeros = np.maximum(np.frexp((whole & -whole).astype(np.float64))[1] - 1, 0)  # so many bits at the end are 0
+    exponent = exponent.astype(np.int64) + zeros - 53
+    least = int(exponent[whole != 0].min()) if whole.any() else 0
+    return Exact((whole >> zeros).astype(object) << np.maximum(exponent - least, 0).astype(object), Fraction(2)**least)
+def digits(a):
+    """Whole numbers in base 2**16, lowest digit first, as doubles. Only the highest digit has a sign."""
+    width = int(np.abs(a).max()).bit_length() // 16 + 1
+    raw = b"".join(x.to_bytes(2 * width, "little", signed=True) for x in a.ravel().tolist())
+    found = np.moveaxis(np.frombuffer(raw, "<u2").reshape(*a.shape, width), -1, 0).astype(np.float64, order="C")
+    found[-1] -= 65536 * (found[-1] >= 32768)
+    return found
+def product(a, b):
+    """A matrix times another or a vector. If that is large, products of digits are added up in doubles, which is exact
+    since none reaches 2**53, and then carried."""
+    x, y = (digits(a), digits(b)) if b.ndim == 2 and b.size and min(len(a), b.shape[1]) > 3 else ((), ())
+    if not len(x) or len(b) * min(len(x), len(y)) > 2**20: return a.dot(b)
+    total = np.zeros((len(x) + len(y) + 2, len(a), b.shape[1]), np.int64)
+    for i, digit in enumerate(x): total[i:i + len(y)] += (digit @ y).astype(np.int64)
+    for i in range(len(total) - 1): total[i + 1] += total[i] >> 16
+    raw, width = np.moveaxis(total & 65535, 0, -1).astype("<u2").tobytes(), 2 * len(total)
+    whole = [int.from_bytes(raw[i:i + width], "little", signed=True) for i in range(0, len(raw), width)]
+    return np.array(whole, object).reshape(total.shape[1:])
+
+# ONNX files
+def varint(data, at):
+    """The whole number that begins at a place, and the place after it."""
+    end = next((i for i in range(at, len(data)) if data[i] < 128), len(data)) + 1
+    value = sum((byte & 127) << 7 * i for i, byte in enumerate(data[at:end]))
+    return (value + 2**63) % 2**64 - 2**63, end
+def message(data):
+    """A protobuf message: for each field number and wire type, a list of what stands there, as bytes."""
+    fields, at = {}, 0
+    while at < len(data):
+        key, start = varint(data, at)
+        size, at = varint(data, start) if key & 7 in (0, 2) else ({1: 8, 5: 4}.get(key & 7, -1), start)
+        start, at = (at, at + size) if key & 7 else (start, at)
+        need(start <= at <= len(data), "not ONNX: a field is cut off")
+        fields.setdefault((key >> 3, key & 7), []).append(data[start:at])
+    return fields
+def integers(data):
+    ends = [i + 1 for i, byte in enumerate(data) if byte < 128]
+    return [varint(data, start)[0] for start in [0, *ends][:len(ends)]]
+def content(fields, number, *wires): return b"".join(x for wire in wires for x in fields.get((number, wire), []))
+def integer(fields, number): return (integers(content(fields, number, 0)) or [0])[-1]
+def texts(fields, number): return [x.decode("utf-8") for x in fields.get((number, 2), [])]
+def text(fields, number): return (texts(fields, number) or [""])[-1]
+def messages(fields, number): return [message(x) for x in fields.get((number, 2), [])]
+def part(fields, number): return message(content(fields, number, 2))
+def tensor(fields, kinds):
+    """A tensor of one of some types as an array."""
+    kind, shape = integer(fields, 2), integers(content(fields, 1, 0, 2))
+    need(kind in kinds and not integer(fields, 14) and min(shape, default=0) >= 0, "a tensor is missing or external")
+    name, number, wire = {1: ("<f4", 4, 5), 7: ("<i8", 7, 0), 11: ("<f8", 10, 1)}[kind]
+    raw, data = content(fields, 9, 2), content(fields, number, wire, 2)
+    return (np.frombuffer(raw or data, name) if raw or wire else np.array(integers(data), name)).reshape(shape)
+def attribute(fields):  # A float, a whole number, the message of a tensor, or None if it is something else
+    kind = integer(fields, 20)
+    return np.frombuffer(content(fields, 2, 5) or bytes(4), "<f4").tolist()[-1] if kind == 1 else \
+        integer(fields, 3) if kind == 2 else part(fields, 5) if kind == 4 else None
+# Operators, and their attributes that are known here; then those with which a tail may begin
+KNOWN = {"Gemm": "alpha beta transB", "Flatten": "axis", "Cast": "to", "Constant": "value", "MatMul": "", "Add": "",
+         "Sub": "", "Mul": "", "Div": "", "Relu": "", "Reshape": "", "Identity": ""}
+TAIL = "Softmax LogSoftmax Hardmax ArgMax ArgMin TopK Sigmoid Tanh Exp Log Softplus Erf ReduceMax ReduceMin".split()
+
+class Network:
+    """The network in an ONNX file. Its `values` are the input, affine (`terms`: pairs of an earlier value and a matrix;
+    `constant`), or ReLUs (`relu`: of which value). Batches are one sample: no operator known here can mix samples."""
+    def __init__(self, data):
+        model = message(data)
+        graph = part(model, 7)
+        self.opsets = {text(o, 1): integer(o, 2) for o in messages(model, 8)}
+        self.constants = {"": {}, **{text(t, 8): t for t in messages(graph, 5)}}  # Messages, until they are needed
+        self.values, self.layers, self.ends, self.tail, self.names = [], [], {}, {}, {}
+        inputs, outputs = [i for i in messages(graph, 11) if text(i, 1) not in self.constants], messages(graph, 12)
+        need(len(inputs) == 1 and (25, 2) not in model and len(self.constants) == len(graph.get((5, 2), [])) + 1,
+             "not ONNX, or more than one input, or functions of its own, or two initializers of the same name")
+        kind, needed, nodes = part(part(inputs[0], 2), 1), {text(o, 1) for o in outputs}, []
+        shape = [integer(axis, 1) for axis in messages(part(kind, 2), 1)]  # An open axis has 0
+        need(integer(kind, 1) in (1, 11) and shape and shape[0] in (0, 1) and min(shape[1:], default=1) > 0,
+             "the input is not of floats, with an open batch or one of 1, and fixed axes")
+        self.add(text(inputs[0], 1), [1] + shape[1:])
+        for node in reversed(messages(graph, 1)):
+            if needed.intersection(texts(node, 2)): needed, nodes = needed.union(texts(node, 1)), [node] + nodes
+        for node in nodes: self.node(node, text(node, 4), texts(node, 1), [o for o in texts(node, 2) if o])
+        self.interface = inputs, outputs, [self.describe(text(o, 1)) for o in outputs]
+        self.outputs = [self.names[name][0] for name in self.ends]
+    def add(self, name, shape, terms=(), constant=0.0, relu=None):
+        constant, layer = exact(np.broadcast_to(constant, shape).ravel()), len(self.layers)
+        self.names[name] = len(self.values), tuple(shape)
+        self.layers += [] if relu is None else [len(self.values)]
+        self.values.append(Record(size=len(constant.n), terms=terms, constant=constant, relu=relu, layer=layer))
+    def node(self, node, op, inputs, outputs):
+        """A node makes a constant, a value, or is part of the tail."""
+        a, places = {text(x, 1): attribute(x) for x in messages(node, 5)}, (self.constants, self.names, self.tail)
+        need(not any(o in p for p in places for o in outputs) and all(any(i in p for p in places) for i in inputs),
+             "operator %s reads what is not there, or makes what is there already", op)
+        foreign, constant = text(node, 7) not in ("", "ai.onnx"), all(i in self.constants for i in inputs)
+        if any(i in self.tail for i in inputs) or not (constant or foreign) and (
+                op in TAIL or op == "Cast" and a.get("to") not in (1, 10, 11)):
+            return self.tail.update((o, node) for o in outputs)
+        need(not foreign and op in KNOWN and all(v == 0 or v is not None and k in KNOWN[op].split()
+             for k, v in a.items()), "operator %s, or an attribute of it, is not known", op)
+        if op == "Constant": return self.constants.update({outputs[0]: a["value"]})
+        values, first = [self.names[i] for i in inputs if i in self.names], inputs[0] in self.names
+        additive, factors = op in ("Add", "Sub"), [1.0, -1.0 if op == "Sub" else 1.0]
+        need(len(values) == 1 and (first or additive or op == "Mul") or additive and len(values) == 2 and
+             values[0][1] == values[1][1], "operator %s is not known for such operands", op)
+        (source, shape), size = values[0], math.prod(values[0][1])
+        if additive:
+            terms = [(self.names[i][0], exact(f * np.eye(size))) for i, f in zip(inputs, factors) if i in self.names]
+            constant = self.floats(inputs[first]) * factors[first] if len(values) == 1 else 0.0
+            self.add(outputs[0], shape, terms, np.broadcast_to(constant, shape))
+        elif op in ("Mul", "Div"):
+            factor = exact(np.broadcast_to(self.floats(inputs[first]), shape).ravel())
+            if op == "Div":
+                multiple = math.lcm(*factor.n.tolist())
+                factor = Exact(multiple // factor.n, 1 / (factor.unit * multiple))
+            self.add(outputs[0], shape, [(source, Exact(np.diag(factor.n), factor.unit))])
+        elif op in ("Gemm", "MatMul"):
+            weights = self.floats(inputs[1]) * a.get("alpha", 1.0)
+            bias = self.floats(inputs[2]) * a.get("beta", 1.0) if any(inputs[2:]) else 0.0
+            need(weights.ndim == 2 and (op == "MatMul" or len(shape) == 2), "%s of such shapes is not known", op)
+            found = np.eye(size).reshape(size, *shape) @ (weights.T if a.get("transB") else weights)
+            self.add(outputs[0], found.shape[1:], [(source, exact(found.reshape(size, -1).T))], bias)
+        elif op == "Relu": self.add(outputs[0], shape, relu=source)
+        else:  # Nothing but the shape
+            axis, target = a.get("axis", 1), tensor(self.constants[inputs[1]], [7]) if op == "Reshape" else shape
+            target = [math.prod(shape[:axis]), math.prod(shape[axis:])] if op == "Flatten" else [
+                int(d) or shape[i] for i, d in enumerate(target)]
+            self.names[outputs[0]] = source, np.empty(shape).reshape(target).shape
+    def floats(self, name): return tensor(self.constants.get(name, {}), (1, 11)).astype(np.float64)
+    def describe(self, name):
+        """A text for how something is made from the outputs of the network, to compare tails. Finds these outputs."""
+        if name in self.names:
+            return "output %d %s" % (self.ends.setdefault(name, len(self.ends)), self.names[name][1])
+        if name in self.constants: return repr(sorted(x for x in self.constants[name].items() if x[0][0] != 8))
+        if isinstance(self.tail[name], dict):
+            node, raw, domain = self.tail[name], sorted(self.tail[name].get((5, 2), [])), text(self.tail[name], 7)
+            need(not any((k, 2) in message(a) for a in raw for k in (6, 11)), "the tail has graphs within")
+            parts = text(node, 4), domain, self.opsets.get(domain), raw, [self.describe(i) for i in texts(node, 1)]
+            found = hashlib.sha256(repr(parts).encode()).hexdigest()
+            self.tail.update((o, "%s %d" % (found, i)) for i, o in enumerate(texts(node, 2)))
+        return self.tail[name]
+
+# What a certificate looks like. A tuple is a list of just these items, and fields with a star may be missing.
+def either(*schemas): return lambda x: any(fits(x, schema) for schema in schemas)
+TREE = [either((int, int), {"slopes*": [(int, int, float)], "multipliers*": [float]})]
+CLAIM = either("itself", {"constant": float}, {"linear": float}, {"multiple": (int, float)})
+LAYER = {"units": lambda x: type(x) is str and not x.strip("-+~?"), "linear*": bool, "witnesses*": [(int, int)],
+         "facts*": [{"unit": int, "side": either("lower", "upper"), "tree": TREE}], "claims*": [(int, CLAIM)]}
+BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
+LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
+CERTIFICATE = {"format": "leo certificate", "version": 1, "first": str, "second": str, "delta": [float],
+               "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}, "links": [either(LINK, {**LINK, "network": str})]}
+def fits(x, schema):
+    """Whether what was read fits a schema. Whole numbers count something: they are never negative."""
+    if isinstance(schema, dict):
+        return type(x) is dict and {n for n in schema if n[-1] != "*"} <= set(x) and all(
+            n in schema and fits(x[n], schema[n]) or n + "*" in schema and fits(x[n], schema[n + "*"]) for n in x)
+    if isinstance(schema, list): return type(x) is list and all(fits(item, schema[0]) for item in x)
+    if isinstance(schema, tuple): return type(x) is list and len(x) == len(schema) and all(map(fits, x, schema))
+    if schema is float: return type(x) in (int, float) and abs(x) <= sys.float_info.max
+    if isinstance(schema, type): return type(x) is schema and (schema is not int or x >= 0)
+    return schema(x) if callable(schema) else type(x) is type(schema) and x == schema
+def forward(value, x, start, signed=True):
+    """What an affine value makes of what `x` says of its operands, added to a start."""
+    return sum(((w if signed else abs(w)) @ x(source) for source, w in value.terms), start)
+def span(c, lo, hi):
+    """The least and the largest value of linear functions if each operand can be anything in its range."""
+    middle, reach = c @ (lo + hi), abs(c) @ (hi - lo)
+    return (middle - reach).half(), (middle + reach).half()
+def leaves(net, layer, fact):
+    """Step 3: a tree's leaves as rows (unit, sign, slopes, cuts). A cut is (layer, unit, half: 1 or -1, multiplier)."""
+    rows, ways, where, sign = [], [[]], (layer, fact["unit"]), 1.0 if fact["side"] == "upper" else -1.0
+    for item in fact["tree"]:
+        prove(ways, "layer %d, unit %d: a tree has something left over", *where)
+        way, cut = ways.pop(), isinstance(item, list)
+        slopes, given = ([item], []) if cut else (item.get("slopes", []), item.get("multipliers", []))
+        prove(len(given) <= len(way) <= 512 - cut and all(s[0] < layer and s[1] < net.values[net.layers[s[0]]].size
+              for s in slopes), "layer %d, unit %d: a tree is too deep, or has an unknown unit or multiplier", *where)
+        ways += [way + [(*item, 1.0)], way + [(*item, -1.0)]] if cut else []
+        cuts = [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * len(way))]
+        rows += [] if cut else [(fact["unit"], sign, slopes, cuts)]
+    prove(not ways, "layer %d, unit %d: a tree is not whole", *where)
+    return rows
+def bounds(net, layer, rows, lo, hi):
+    """Step 2: upper bounds of pre-activations of a layer, times signs, by substitution back to the input."""
+    start, count = net.values[net.layers[layer]].relu, len(rows)
+    ones = np.eye(net.values[start].size)[[row[0] for row in rows]] * [[row[1]] for row in rows]
+    coefficients, constant = {0: nothing(count, net.values[0].size), start: exact(ones)}, nothing(count)
+    for v in (v for v in range(start, 0, -1) if v in coefficients):
+        c, value = coefficients.pop(v), net.values[v]
+        if value.relu is None:
+            constant += c @ value.constant
+            parts = [(source, c @ w) for source, w in value.terms]
+        else:
+            l, u = lo[value.relu], hi[value.relu]
+            on, off, slope = (np.tile(x, (count, 1)) for x in (l.n >= 0, u.n <= 0, np.where((u + l).n > 0, 1.0, 0.0)))
+            extra = np.zeros(slope.shape)
+            for r, (_, _, slopes, cuts) in enumerate(rows):
+                for _, k, given in (s for s in slopes if s[0] == value.layer): slope[r, k] = min(max(given, 0.0), 1.0)
+                for _, k, half, multiplier in (s for s in cuts if s[0] == value.layer):
+                    (on if half > 0 else off)[r, k] = True
+                    extra[r, k] += half * multiplier
+            chord = merge(lambda x, y: np.array([a / b if 0 < a < b else 0.0 for a, b in zip(x, y)]), u, u - l).n
+            d = c * exact(np.where(on, 1.0, np.where(off, 0.0, np.where(c.n > 0, chord, slope))))
+            gap = larger(-(d * l), (c - d) * u)
+            constant += Exact(np.where((c.n > 0) & ~on & ~off, gap.n, 0).sum(axis=1), gap.unit)
+            parts = [(value.relu, d + exact(extra))]
+        for source, c in parts: coefficients[source] = coefficients[source] + c if source in coefficients else c
+    return constant + span(coefficients[0], lo[0], hi[0])[1]
+def ranges(net, layers, lo, hi):
+    """Steps 1 to 3: the range of every value, narrowed at layers, where the letters are checked."""
+    for value in net.values[1:]:
+        if value.relu is None:
+            low, high = zip(*(span(w, lo[i], hi[i]) for i, w in value.terms))
+            lo, hi = lo + [sum(low, value.constant)], hi + [sum(high, value.constant)]
+            continue
+        g, size, j, letters = value.relu, value.size, value.layer, layers[value.layer]["units"]
+        facts, at = layers[j].get("facts", []), 2 * size
+        prove(len(letters) == size and all(fact["unit"] < size for fact in facts), "layer %d has %d units", j, size)
+        groups = [[(k, sign, [], [])] for sign in (1.0, -1.0) for k in range(size)
+                  if layers[j].get("linear") and (sign > 0 or letters[k] != "-")] + [leaves(net, j, f) for f in facts]
+        rows = [row for group in groups for row in group]
+        found = join([hi[g], -lo[g]] + [bounds(net, j, rows[i:i + 256], lo, hi) for i in range(0, len(rows), 256)])
+        for group in groups:
+            place, at = group[0][0] + size * (group[0][1] < 0), at + len(group)
+            found.n[place] = min(found.n[place], max(found.n[at - len(group):at]))
+        hi[g], lo[g] = found[:size], -found[size:2 * size]
+        for k, letter in enumerate(letters):
+            prove((letter != "-" or hi[g].n[k] <= 0) and (letter != "+" or lo[g].n[k] >= 0),
+                  "layer %d, unit %d: it is not proved to be always %s", j, k, "on" if letter == "+" else "off")
+        lo, hi = lo + [lo[g].clip()], hi + [hi[g].clip()]
+    return lo, hi
+def witnesses(net, link, lo, hi):
+    """Step 4: units that can be on or off are that at their points."""
+    size, points = len(lo), link.get("points", [])
+    prove(all(len(p) == (size if isinstance(p, list) else (size + 3) // 4) for p in points), "a point of odd length")
+    points = np.array([p if isinstance(p, list) else np.where([int(digit, 16) >> bit & 1 for digit in p
+                       for bit in (3, 2, 1, 0)][:size], hi, lo) for p in points], np.float64).reshape(-1, size)
+    inside, x = ((points >= lo) & (points <= hi)).all(axis=1), [exact(points.T)]
+    for value in net.values[1:]:
+        if value.relu is not None:
+            g, j, layer = x[value.relu].n, value.layer, link["layers"][value.layer]
+            given, units = layer.get("witnesses", []), [k for k, letter in enumerate(layer["units"]) if letter == "~"]
+            prove(len(given) == len(units), "layer %d has too many or too few witnesses", j)
+            for k, (off, on) in zip(units, given):
+                prove(max(off, on) < len(points) and inside[off] and inside[on] and g[k, off] < 0 < g[k, on],
+                      "layer %d, unit %d: its witnesses do not show it off and on", j, k)
+        x += [x[value.relu].clip() if value.terms == () else forward(value, x.__getitem__, value.constant[:, None])]
+def distances(first, second, link, lo, hi):
+    """Step 5: how far each output may move. An expression is a pair: coefficients, with a row for each element and a
+    column for each basis element, the first of which is 1; and radii."""
+    anchors = {}  # For values of the second network, those of the first
+    for a, b in link.get("anchors", []):
+        prove(a in first.names and b in second.names and math.prod(first.names[a][1]) == math.prod(second.names[b][1]),
+              "anchor '%s', '%s' is not there, or has values of different sizes", a, b)
+        anchors[second.names[b][0]] = first.names[a][0]
+    blocks, columns, width = [0] + first.layers + [~a for a in set(anchors.values())], {}, 1  # ~a: anchor of value a
+    for block in blocks: columns[block], width = width, width + first.values[max(block, ~block)].size
+    least, most = (join([exact([1.0])] + [r[max(block, ~block)] for block in blocks]) for r in (lo, hi))
+    def basis(block, size): return Exact(np.eye(size, width, columns[block], dtype=object)), nothing(size)
+    def column(constant): return constant[:, None] * Exact(np.eye(1, width, dtype=object))
+    def rows(e, units, f=exact([1.0])): return e[0][units] * f[:, None], e[1][units] * abs(f)
+    def limits(e): return tuple(x + r for x, r in zip(span(e[0], least, most), (-e[1], e[1])))
+    def distance(a, b): return farther(*limits((a[0] - b[0], a[1] + b[1])), nothing(1))
+    def layer(j, g, low, high, claims, others):
+        """A layer by claims, pairs of a kind and a number or a list. Roles are claims too, with a layer as kind. What
+        they refer to are `others`: for such a kind, expressions of pre-activations and of outputs."""
+        groups, parts = {}, []
+        for k, (kind, _) in enumerate(claims): groups.setdefault(kind, []).append(k)
+        for kind, units in groups.items():
+            mine, l, h, what = rows(g, units), low[units], high[units], [claims[k][1] for k in units]
+            if kind == "itself": parts.append(rows(others["multiple"][1], units))
+            elif kind == "constant": parts.append((column(exact(what)), farther(l.clip(), h.clip(), exact(what))))
+            elif kind == "linear":
+                parts.append((mine[0] + column(exact(what)), mine[1] + farther((-h).clip(), (-l).clip(), exact(what))))
+            else:
+                for k, (source, f) in zip(units, what):
+                    prove(kind in others and source < len(others[kind][1][1].n) and (f > 0 if kind != "multiple" else
+                          f and claims[source][0] == "itself"), "layer %d, unit %d: a senseless multiple or role", j, k)
+                sources, f, (before, after) = [w[0] for w in what], exact([w[1] for w in what]), others[kind]
+                x, y = rows(after, sources, abs(f)), rows(before, sources, smaller(f, nothing(1)))
+                parts.append((x[0] + y[0], x[1] + y[1] + distance(mine, rows(before, sources, f))))
+        back = np.argsort([k for units in groups.values() for k in units])
+        return tuple(join(x)[back] for x in zip(*parts)) if parts else g
+    def claims_of(j, layer):
+        claims = [{"-": ("constant", 0.0), "+": ("linear", 0.0)}.get(x, ("itself", 0.0)) for x in layer["units"]]
+        for k, claim in layer.get("claims", []):
+            prove(k < len(claims), "layer %d: a claim of unit %d, which is not there", j, k)
+            claims[k] = (claim, 0.0) if claim == "itself" else list(claim.items())[0]
+        return claims
+    both, aside, known = ([], []), [], {}
+    for found, net in zip(both, (first, second)):
+        for v, value in enumerate(net.values):
+            if value.relu is None:
+                e = basis(0, value.size) if not v else (forward(value, lambda i: found[i][0], column(value.constant)),
+                    forward(value, lambda i: found[i][1], nothing(value.size), signed=False))
+            else:
+                j, g, others = value.layer, found[value.relu], known
+                low, high = limits(g)
+                if found is both[0]:
+                    low, high = larger(low, lo[value.relu]), smaller(high, hi[value.relu])
+                    claims, others = claims_of(j, link["layers"][j]), {"multiple": (g, basis(v, value.size))}
+                else:
+                    claims = [(role, 0.0) if role == "linear" else list(role.items())[0] if isinstance(role, dict) else
+                              (role[0], (role + [1.0])[1:3]) for role in link["roles"][j]]
+                prove(len(claims) == value.size, "layer %d of the second network has %d units", j, value.size)
+                e = layer(j, g, low, high, claims, others)
+                known.update({j: (g, e)} if found is both[0] else {})
+            aside.append(e)  # Those of the second network, which come after, are never looked at
+            if found is both[0] and ~v in columns: e = basis(~v, value.size)
+            if found is both[1] and v in anchors: e = basis(~anchors[v], value.size)[0], distance(e, aside[anchors[v]])
+            found.append(e)
+    return [distance(both[0][a], both[1][b]) for a, b in zip(first.outputs, second.outputs)]
+
+def load(data, cache={}):  # The hash of an ONNX file, and the network in it
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    key = hashlib.sha256(data).hexdigest()
+    return key, cache.setdefault(key, cache.get(key) or Network(data))
+def check(*paths):
+    """Checks three files, and returns if the claim is verified."""
+    model, small, c = (open(path, "rb").read() for path in paths)
+    c = json.loads(c.decode("utf-8"), parse_constant=lambda _: None,  # None fits nothing
+                   object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
+    need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
+    links, domain = c["links"], c["domain"]
+    need(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
+    keys, nets = zip(load(model), *(load(bytes.fromhex(link["network"])) for link in links[:-1]), load(small))
+    prove((keys[0], keys[-1]) == (c["first"], c["second"]), "the certificate is of other files: the hashes differ")
+    sizes = [[n.values[0].size] + [n.values[o].size for o in n.outputs] for n in nets]
+    prove(nets[0].interface == nets[-1].interface and all(s == sizes[0] for s in sizes) and
+          len(sizes[0]) == len(c["delta"]) + 1, "inputs, outputs, tails or the number of deltas do not fit together")
+    lo, hi = (np.array(x if type(x) is list else [x] * sizes[0][0], np.float64) for x in (domain["lo"], domain["hi"]))
+    prove(len(lo) == len(hi) == domain["inputs"] == sizes[0][0] and (lo <= hi).all(), "the domain does not fit")
+    total = [exact([-delta]) for delta in c["delta"]]
+    for first, second, link in zip(nets, nets[1:], links):
+        counts = len(link["layers"]), len(link["roles"])
+        prove(counts == (len(first.layers), len(second.layers)), "a link is of %d and %d layers, not its nets", *counts)
+        found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
+        witnesses(first, link, lo, hi)
+        total = [a + b for a, b in zip(total, distances(first, second, link, *found))]
+    for i, x in enumerate(total): prove((x.n <= 0).all(), "output %d, element %d: more than delta", i, x.n.argmax())
+    return "on the domain, no output is further from the first network's than delta, %s" % c["delta"]
+def answer(paths):
+    try: return "verified", check(*paths)
+    except Refused as error: return "refused", str(error)
+    except Exception as error:  # Whatever a file that cannot be read leads to
+        return "broken", str(error).replace("\n", " ") or type(error).__name__
+if __name__ == "__main__":
+    np.seterr(all="ignore")
+    batch = sys.argv[1:2] == ["--batch"]
+    for paths in (line.rstrip("\n").split("\t") for line in open(sys.argv[2])) if batch else [sys.argv[1:]]:
+        word, reason = answer(paths)
+        print(word + ("\t" if batch else ": ") + reason, flush=True)
+    sys.exit(0 if batch else ["verified", "refused", "broken"].index(word))
