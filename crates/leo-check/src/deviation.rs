@@ -19,7 +19,7 @@ use leo_network::op::Op;
 use leo_network::{Network, Node, ValueId};
 
 use crate::checker::Facts;
-use crate::forms::{Basis, Forms, Multiple, Sum};
+use crate::forms::{Basis, Forms, Multiple, Room, Sum};
 use crate::number::Number;
 use crate::range::Range;
 
@@ -107,6 +107,9 @@ pub enum Mismatch {
     /// An anchor is no pair of values of the same size, or a value is in two of them.
     #[error("an anchor that does not fit the networks")]
     Anchor,
+    /// The expressions take more memory than they may.
+    #[error("the networks are too large to be compared")]
+    TooLarge,
 }
 
 /// How far each element of each output of `second` can be from what `facts` are about, anywhere on the domain of these.
@@ -129,12 +132,13 @@ pub fn deviation<N: Number>(
     check_widths(first, pairs.claims.iter().map(Vec::len))?;
     check_widths(second, pairs.roles.iter().map(Vec::len))?;
     check_anchors(first, second, &pairs.anchors)?;
-    let expressed = Expressed::new(facts, pairs)?;
-    let made = expressed.of_second(facts, second, pairs)?;
     if is_same(first, second) {
         let width = |&value: &ValueId| first.shape(value).elements();
         return Ok(first.outputs().iter().map(|value| vec![N::default(); width(value)]).collect());
     }
+    let mut room = Room::new::<N>();
+    let expressed = Expressed::new(facts, pairs, &mut room)?;
+    let made = expressed.of_second(facts, second, pairs, &mut room)?;
     let outputs = first.outputs().iter().zip(second.outputs());
     let distances = |(a, b): (&ValueId, &ValueId)| expressed.distances(&expressed.forms[a.index()], &made[b.index()]);
     Ok(outputs.map(distances).collect())
@@ -186,7 +190,7 @@ struct Expressed<N> {
 }
 
 impl<N: Number> Expressed<N> {
-    fn new(facts: &Facts<'_, N>, pairs: &Correspondence) -> Result<Self, Mismatch> {
+    fn new(facts: &Facts<'_, N>, pairs: &Correspondence, room: &mut Room) -> Result<Self, Mismatch> {
         let network = facts.network();
         let input = ValueId::INPUT.index();
         let mut basis = Basis::from([(input, facts.range(ValueId::INPUT).clone())]);
@@ -208,10 +212,10 @@ impl<N: Number> Expressed<N> {
                 };
                 let claimed = |unit| units.claimed(unit).ok_or(Mismatch::Expression { layer, unit });
                 let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, &basis)
+                Forms::collected(&outputs, &basis, room).ok_or(Mismatch::TooLarge)?
             } else {
                 let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
-                Forms::of_node(network, node, &operands, &basis)
+                Forms::of_node(network, node, &operands, &basis, room).ok_or(Mismatch::TooLarge)?
             };
             if pairs.anchors.iter().any(|&(anchor, _)| anchor == value) {
                 basis.insert(value.index(), facts.range(value).clone());
@@ -229,6 +233,7 @@ impl<N: Number> Expressed<N> {
         facts: &Facts<'_, N>,
         second: &Network,
         pairs: &Correspondence,
+        room: &mut Room,
     ) -> Result<Vec<Forms<N>>, Mismatch> {
         let mut forms = vec![self.forms[ValueId::INPUT.index()].clone()];
         let mut layers = pairs.roles.iter().enumerate();
@@ -241,10 +246,10 @@ impl<N: Number> Expressed<N> {
                     self.played(facts.network(), given, unit, role).ok_or(Mismatch::Expression { layer, unit })
                 };
                 let outputs = roles.iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, &self.basis)
+                Forms::collected(&outputs, &self.basis, room).ok_or(Mismatch::TooLarge)?
             } else {
                 let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
-                Forms::of_node(second, node, &operands, &self.basis)
+                Forms::of_node(second, node, &operands, &self.basis, room).ok_or(Mismatch::TooLarge)?
             };
             if let Some((anchor, _)) = pairs.anchors.iter().find(|&&(_, anchor)| anchor == value) {
                 let mut distances = self.distances(&self.anchors[anchor], &made);
@@ -285,7 +290,11 @@ impl<N: Number> Expressed<N> {
             // A ReLU brings no two numbers further apart.
             Op::Relu(_) => errors[0].radii().to_vec(),
             // An affine map passes differences on; what it adds is the same for both.
-            _ => Forms::of_node(second, node, &errors.iter().collect::<Vec<_>>(), &self.basis).radii().to_vec(),
+            // These have no coefficients, and need no room.
+            _ => {
+                let errors: Vec<&Forms<N>> = errors.iter().collect();
+                Forms::of_node(second, node, &errors, &self.basis, &mut Room::new::<N>())?.radii().to_vec()
+            }
         })
     }
 

@@ -64,6 +64,14 @@ pub enum Tree {
 }
 
 impl Tree {
+    /// How many pieces it has.
+    pub(crate) fn leaves(&self) -> usize {
+        match self {
+            Self::Leaf { .. } => 1,
+            Self::Split { off, on, .. } => off.leaves() + on.leaves(),
+        }
+    }
+
     /// Whether it distinguishes cases only by units of layers before this one.
     pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
         match self {

@@ -77,6 +77,34 @@ pub(crate) struct Sum<'a, N> {
     pub(crate) radius: N,
 }
 
+/// How many more numbers expressions may take: a small file could ask for more than any machine has.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+/// What a block takes at least, in numbers.
+const BLOCK: usize = 16;
+
+impl Room {
+    /// Two gibibytes, or as much as exact numbers of a few hundred bits.
+    pub(crate) fn new<N: Number>() -> Self {
+        Self(if N::ROUNDS { 1 << 28 } else { 1 << 25 })
+    }
+
+    /// Takes room for a block of so many rows and columns; none if there is not as much left.
+    fn take(&mut self, rows: usize, columns: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(rows.checked_mul(columns)?.checked_add(BLOCK)?)?;
+        Some(())
+    }
+
+    /// Takes room for as much as some expressions take.
+    fn take_as<N: Number>(&mut self, forms: &Forms<N>) -> Option<()> {
+        forms.blocks.values().try_for_each(|block| match block {
+            Block::Sparse(rows) => self.take(rows.len(), 1),
+            Block::Full(numbers) => self.take(numbers.len(), 1),
+        })
+    }
+}
+
 impl<N: Number> Forms<N> {
     /// A value of the basis, give or take radii.
     pub(crate) fn identity(value: usize, radii: Vec<N>) -> Self {
@@ -98,11 +126,21 @@ impl<N: Number> Forms<N> {
         Self { blocks: BTreeMap::new(), constants: vec![N::default(); self.len()], radii: self.radii.clone() }
     }
 
-    /// What a node makes of its operands, if it is not a ReLU.
-    pub(crate) fn of_node(network: &Network, node: &Node, operands: &[&Self], basis: &Basis<N>) -> Self {
+    /// What a node makes of its operands, if it is not a ReLU, and if there is room for that.
+    pub(crate) fn of_node(
+        network: &Network,
+        node: &Node,
+        operands: &[&Self],
+        basis: &Basis<N>,
+        room: &mut Room,
+    ) -> Option<Self> {
         match node.op() {
-            Op::Dense(dense) => operands[0].mapped(dense, basis),
-            Op::Sum(_) => operands[0].plus(operands[1], basis),
+            Op::Dense(_) | Op::Sum(_) => {}
+            _ => room.take_as(operands[0])?,
+        }
+        Some(match node.op() {
+            Op::Dense(dense) => return operands[0].mapped(dense, basis, room),
+            Op::Sum(_) => return operands[0].plus(operands[1], basis, room),
             Op::Reshape(_) => operands[0].clone(),
             Op::Transpose(transpose) => {
                 operands[0].reordered(&transpose.sources(network.shape(node.operands()[0]).extents()), basis)
@@ -116,11 +154,11 @@ impl<N: Number> Forms<N> {
                 }
             }
             Op::Relu(_) => unreachable!("what a ReLU makes is claimed, not computed"),
-        }
+        })
     }
 
-    /// Sums as rows.
-    pub(crate) fn collected(sums: &[Sum<'_, N>], basis: &Basis<N>) -> Self {
+    /// Sums as rows, if there is room for them.
+    pub(crate) fn collected(sums: &[Sum<'_, N>], basis: &Basis<N>, room: &mut Room) -> Option<Self> {
         let mut radii = vec![Upper::default(); sums.len()];
         let mut constants: Vec<N> = sums.iter().map(|sum| N::of(sum.constant)).collect();
         let mut values: BTreeMap<usize, bool> = BTreeMap::new();
@@ -142,6 +180,7 @@ impl<N: Number> Forms<N> {
         for (value, is_sparse) in values {
             let range = &basis[&value];
             let width = range.len();
+            room.take(sums.len(), if is_sparse { 1 } else { width })?;
             let mut entries: Vec<Option<(usize, N)>> = vec![None; if is_sparse { sums.len() } else { 0 }];
             let mut numbers = vec![N::default(); if is_sparse { 0 } else { sums.len() * width }];
             for (index, (sum, radius)) in sums.iter().zip(&mut radii).enumerate() {
@@ -157,10 +196,10 @@ impl<N: Number> Forms<N> {
             }
             blocks.insert(value, if is_sparse { Block::Sparse(entries) } else { Block::Full(numbers) });
         }
-        Self { blocks, constants, radii: limits(&radii) }
+        Some(Self { blocks, constants, radii: limits(&radii) })
     }
 
-    fn mapped(&self, dense: &Dense, basis: &Basis<N>) -> Self {
+    fn mapped(&self, dense: &Dense, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
         let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
         let positions = self.len() / inner;
         let mut radii = vec![Upper::default(); positions * outer];
@@ -178,6 +217,7 @@ impl<N: Number> Forms<N> {
         for (&value, block) in &self.blocks {
             let range = &basis[&value];
             let width = range.len();
+            room.take(positions * outer, width)?;
             let mut made = vec![N::default(); positions * outer * width];
             match block {
                 Block::Sparse(entries) => {
@@ -215,10 +255,10 @@ impl<N: Number> Forms<N> {
             }
             blocks.insert(value, Block::Full(made));
         }
-        Self { blocks, constants, radii: limits(&radii) }
+        Some(Self { blocks, constants, radii: limits(&radii) })
     }
 
-    fn plus(&self, other: &Self, basis: &Basis<N>) -> Self {
+    fn plus(&self, other: &Self, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
         let mut radii = vec![Upper::default(); self.len()];
         let mut constants = self.constants.clone();
         for (row, radius) in radii.iter_mut().enumerate() {
@@ -226,6 +266,8 @@ impl<N: Number> Forms<N> {
             radius.add_error(&other.radii[row]);
             add_tracked(&mut constants[row], &other.constants[row], 1.0, radius, &N::of(1.0));
         }
+        room.take_as(self)?;
+        room.take_as(other)?;
         let mut blocks = self.blocks.clone();
         for (&value, block) in &other.blocks {
             let range = &basis[&value];
@@ -233,6 +275,7 @@ impl<N: Number> Forms<N> {
             let sum = match blocks.remove(&value) {
                 None => block.clone(),
                 Some(present) => {
+                    room.take(self.len(), width)?;
                     let mut numbers = present.into_full(width);
                     for (row, (numbers, radius)) in numbers.chunks_exact_mut(width).zip(&mut radii).enumerate() {
                         for (column, c) in block.row(row, width) {
@@ -244,7 +287,7 @@ impl<N: Number> Forms<N> {
             };
             blocks.insert(value, sum);
         }
-        Self { blocks, constants, radii: limits(&radii) }
+        Some(Self { blocks, constants, radii: limits(&radii) })
     }
 
     fn shifted(&self, constants: &[f64]) -> Self {

@@ -1,8 +1,10 @@
 //! What is known of a network's units, and all that it takes to prove it again.
 
+use std::cmp::Ordering;
+
+use leo_network::op::Op;
 use leo_network::{Domain, Network};
 use rayon::prelude::*;
-use std::cmp::Ordering;
 
 use crate::checker::{Checker, Facts};
 use crate::facts::{Side, Slopes, Tree};
@@ -45,6 +47,11 @@ pub struct LayerProof {
     pub witnesses: Vec<[usize; 2]>,
 }
 
+/// How many products the bounds of a layer may take: what takes minutes. A small file could ask for years.
+fn most_work<N: Number>() -> f64 {
+    if N::ROUNDS { 5e11 } else { 2e10 }
+}
+
 impl Proof {
     /// Proves it all again, and returns the ranges that follow.
     ///
@@ -62,6 +69,10 @@ impl Proof {
         for (index, layer) in self.layers.iter().enumerate() {
             let Some(node) = checker.next_layer() else { break };
             layer.check_form(network, index, node)?;
+            if layer.work(network, node) > most_work::<N>() {
+                let reason = "its bounds take too much work".to_owned();
+                return Err(Refusal::Layer { layer: index, reason });
+            }
             layer.prove(&mut checker);
             let range = checker.range(node);
             for (unit, status) in layer.units.iter().enumerate() {
@@ -132,6 +143,17 @@ impl LayerProof {
             }
         }
         Ok(())
+    }
+
+    /// About how many products it takes to prove the bounds.
+    fn work(&self, network: &Network, node: usize) -> f64 {
+        let linear = if self.linear { 2 * self.units.len() } else { 0 };
+        let rows = linear + self.bounds.iter().map(|(_, _, tree)| tree.leaves()).sum::<usize>();
+        let products = network.nodes()[..node].iter().map(|node| match node.op() {
+            Op::Dense(dense) => node.shape().elements() as f64 * dense.weight().columns() as f64,
+            _ => node.shape().elements() as f64,
+        });
+        rows as f64 * products.sum::<f64>()
     }
 
     fn prove<N: Number>(&self, checker: &mut Checker<'_, N>) {

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use leo_check::{Checker, Claim, Correspondence, Exact, Facts, Mismatch, Number, Role, Side, deviation};
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
+use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, Transpose};
 use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 use proptest::prelude::*;
 
@@ -85,6 +85,7 @@ fn a_network_is_no_distance_from_itself() -> Anything {
 fn what_makes_no_sense_is_refused() -> Anything {
     let one = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
     let two = chain(&[(&[&[1.0, 1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let twice = chain(&[(&[&[2.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
     let domain = Domain::uniform(1, -1.0, 1.0)?;
     let facts = facts(&one, &domain)?;
     let copy = Role::Copy { layer: 1, unit: 0, factor: 1.0 };
@@ -92,21 +93,80 @@ fn what_makes_no_sense_is_refused() -> Anything {
     assert_eq!(deviation(&facts, &two, &pairs(Claim::Itself, copy)), Err(Mismatch::Interface));
     let missing = Role::Copy { layer: 1, unit: 1, factor: 1.0 };
     assert_eq!(
-        deviation(&facts, &one, &pairs(Claim::Itself, missing)),
+        deviation(&facts, &twice, &pairs(Claim::Itself, missing)),
         Err(Mismatch::Expression { layer: 0, unit: 0 }),
         "a copy of what there is not"
     );
     for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let copy = Role::Copy { layer: 1, unit: 0, factor };
-        assert!(deviation(&facts, &one, &pairs(Claim::Itself, copy)).is_err(), "{factor}");
+        assert!(deviation(&facts, &twice, &pairs(Claim::Itself, copy)).is_err(), "{factor}");
     }
     let itself = Claim::Multiple { of: 0, factor: 1.0 };
-    assert!(deviation(&facts, &one, &pairs(itself, Role::Linear)).is_err(), "a multiple of itself");
+    assert!(deviation(&facts, &twice, &pairs(itself, Role::Linear)).is_err(), "a multiple of itself");
     let none = Correspondence::default();
-    assert_eq!(deviation(&facts, &one, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
+    assert_eq!(deviation(&facts, &twice, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
     let long = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
     let beyond = Correspondence { anchors: vec![(long.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
-    assert_eq!(deviation(&facts, &one, &beyond), Err(Mismatch::Anchor), "a value that the network does not have");
+    assert_eq!(deviation(&facts, &twice, &beyond), Err(Mismatch::Anchor), "a value that the network does not have");
+    Ok(())
+}
+
+/// What a value of the second network is expressed by is one thing, and an operator does the same only to the same shapes.
+#[test]
+fn anchors_do_not_vouch_for_each_other() -> Anything {
+    let number = |number: f64| Ok::<_, NetworkError>(Broadcast::new(Shape::new([1])?, vec![number])?);
+    let times = |factor| Ok::<_, NetworkError>(Elementwise::new(Arithmetic::Multiply, number(factor)?)?);
+    let plus_one = || Ok::<_, NetworkError>(Elementwise::new(Arithmetic::Add, number(1.0)?)?);
+    let domain = Domain::uniform(1, 0.0, 1.0)?;
+    let mut builder = Network::builder(Shape::new([1])?);
+    let five = builder.add("five", times(5.0)?, &[ValueId::INPUT])?;
+    let two = builder.add("two", times(2.0)?, &[ValueId::INPUT])?;
+    let shifted = builder.add("shifted", plus_one()?, &[two])?;
+    let output = builder.add("sum", Sum, &[shifted, five])?;
+    let first = builder.finish(vec![output])?;
+    let mut builder = Network::builder(Shape::new([1])?);
+    let only = builder.add("five", times(5.0)?, &[ValueId::INPUT])?;
+    let theirs = builder.add("shifted", plus_one()?, &[only])?;
+    let output = builder.add("sum", Sum, &[theirs, only])?;
+    let second = builder.finish(vec![output])?;
+    let facts = facts(&first, &domain)?;
+    let anchored = |anchors: &[_]| Correspondence { anchors: anchors.to_vec(), ..Correspondence::default() };
+    // 7 x + 1 and 10 x + 1.
+    for anchors in [&[(five, only), (two, only), (shifted, theirs)][..], &[(two, ValueId::INPUT), (shifted, theirs)]] {
+        assert_eq!(deviation(&facts, &second, &anchored(anchors)), Err(Mismatch::Anchor));
+    }
+    assert!(deviation(&facts, &second, &anchored(&[(two, only), (shifted, theirs)]))?[0][0] >= 3.0);
+
+    let turned = |rows: usize, columns: usize| -> Result<Network, NetworkError> {
+        let mut builder = Network::builder(Shape::new([6])?);
+        let value = builder.add("in", Reshape::new(Shape::new([rows, columns])?), &[ValueId::INPUT])?;
+        let value = builder.add("turn", Transpose::new(vec![1, 0])?, &[value])?;
+        let value = builder.add("out", Reshape::new(Shape::new([6])?), &[value])?;
+        builder.finish(vec![value])
+    };
+    let (first, second) = (turned(2, 3)?, turned(3, 2)?);
+    let domain = Domain::uniform(6, 0.0, 1.0)?;
+    let facts = facts_in::<f64>(&first, &domain)?;
+    let anchors: Vec<_> = first.values().zip(second.values()).skip(1).take(2).collect();
+    assert!(deviation(&facts, &second, &anchored(&anchors))?[0].iter().any(|delta| *delta >= 1.0));
+    Ok(())
+}
+
+/// Sums that overflow in both directions are no numbers, and no bounds.
+#[test]
+fn coefficients_that_overflow_prove_nothing() -> Anything {
+    let rows: [&[f64]; 2] = [&[1e300, 0.0], &[1e300, 1.0]];
+    let first = chain(&[(&rows, &[10.0, 10.0]), (&[&[1e10, -1e10]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let second = chain(&[(&rows, &[10.0, 10.0]), (&[&[0.0, 0.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
+    let domain = Domain::new(vec![0.0, -1.0], vec![1e-320, 1.0])?;
+    let facts = facts(&first, &domain)?;
+    let roles = vec![vec![Role::Linear; 2], vec![Role::Constant(0.0)]];
+    for claim in [Claim::Linear(0.0), Claim::Constant(0.0)] {
+        let claims = vec![vec![Claim::Linear(0.0); 2], vec![claim]];
+        let pairs = Correspondence { anchors: vec![], claims, roles: roles.clone() };
+        // At (0, -1) the first is 1e10.
+        assert!(deviation(&facts, &second, &pairs)?[0][0] >= 1e10, "{claim:?}");
+    }
     Ok(())
 }
 

@@ -109,6 +109,9 @@ pub enum CompressError {
     /// Stopped from outside.
     #[error("stopped before it was through; nothing was rewritten")]
     Interrupted,
+    /// More than the checker takes on.
+    #[error("the network is too large for a proof")]
+    TooLarge,
     /// A mistake in Leo.
     #[error("a mistake in Leo, please report it with the file: {0}")]
     Internal(String),
@@ -116,7 +119,7 @@ pub enum CompressError {
 
 impl From<Mismatch> for CompressError {
     fn from(mismatch: Mismatch) -> Self {
-        Self::Internal(mismatch.to_string())
+        if mismatch == Mismatch::TooLarge { Self::TooLarge } else { Self::Internal(mismatch.to_string()) }
     }
 }
 

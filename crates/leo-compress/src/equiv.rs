@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use leo_check::{Claim, Correspondence, Role, deviation};
+use leo_check::{Claim, Correspondence, Mismatch, Role, deviation};
 use leo_network::{Domain, DomainError, Network};
 use leo_stability::{Analysis, Options, Status, Stopped, Unit, analyze};
 
@@ -87,8 +87,11 @@ pub fn equivalent(
             likenesses: &likenesses[other],
         };
         for pairs in guesses.correspondences() {
-            let found = deviation(&analyses[one].facts, networks[other], &pairs);
-            take_less(&mut least, &found.map_err(|mismatch| EquivError::Internal(mismatch.to_string()))?);
+            match deviation(&analyses[one].facts, networks[other], &pairs) {
+                Ok(found) => take_less(&mut least, &found),
+                Err(Mismatch::TooLarge) => {}
+                Err(mismatch) => return Err(EquivError::Internal(mismatch.to_string())),
+            }
         }
     }
     let unmatched = |index: usize| unmatched(&analyses[index], &likenesses[index]);
