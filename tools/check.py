@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
-"""An independent checker of Leo certificates, written from the page about them alone, in exact arithmetic.
+"""A second checker of Leo's certificates, written from docs/certificate.md alone, in exact arithmetic. Needs NumPy.
 
-    python check.py MODEL SMALL CERTIFICATE     one answer; the exit code is 0 verified, 1 refused, 2 broken
-    python check.py --batch FILE                an answer a line, for triples of paths separated by tabs
-Needs Python 3.9 and NumPy."""
+    check.py MODEL SMALL CERTIFICATE    one answer; the exit code is 0 verified, 1 refused, 2 broken
+    check.py --batch FILE               an answer a line, for triples of paths separated by tabs"""
 import gzip, hashlib, json, math, sys
 from fractions import Fraction
 from types import SimpleNamespace as Record
 import numpy as np
 
-class Refused(Exception):
-    """The files can be read, but what they say is not proved. Any other exception means that a file is broken."""
+class Refused(Exception): """What files say is not proved. Any other exception means that one is broken."""
 def need(fine, why, *details, error=ValueError):
     if not fine: raise error(why % details)
 def prove(*arguments): need(*arguments, error=Refused)
@@ -60,8 +58,8 @@ def product(a, b):
     total = np.zeros((len(x) + len(y) + 2, len(a), b.shape[1]), np.int64)
     for i, digit in enumerate(x): total[i:i + len(y)] += (digit @ y).astype(np.int64)
     for i in range(len(total) - 1): total[i + 1] += total[i] >> 16
-    raw, width = np.moveaxis(total & 65535, 0, -1).astype("<u2").tobytes(), 2 * len(total)
-    whole = [int.from_bytes(raw[i:i + width], "little", signed=True) for i in range(0, len(raw), width)]
+    raw, size = np.moveaxis(total & 65535, 0, -1).astype("<u2").tobytes(), 2 * len(total)
+    whole = [int.from_bytes(raw[i:i + size], "little", signed=True) for i in range(0, len(raw), size)]
     return np.array(whole, object).reshape(total.shape[1:])
 
 # ONNX files
@@ -81,8 +79,8 @@ def message(data):
         fields.setdefault((key >> 3, key & 7), []).append(data[start:at])
     return fields
 def integers(data):
-    ends = [i + 1 for i, byte in enumerate(data) if byte < 128]
-    return [varint(data, start)[0] for start in [0, *ends][:len(ends)]]
+    ends = [0] + [i + 1 for i, byte in enumerate(data) if byte < 128]
+    return [varint(data, start)[0] for start in ends[:-1]]
 def content(fields, number, *wires): return b"".join(x for wire in wires for x in fields.get((number, wire), []))
 def integer(fields, number): return (integers(content(fields, number, 0)) or [0])[-1]
 def texts(fields, number): return [x.decode("utf-8") for x in fields.get((number, 2), [])]
@@ -189,7 +187,7 @@ class Network:
 def either(*schemas): return lambda x: any(fits(x, schema) for schema in schemas)
 TREE = [either((int, int), {"slopes*": [(int, int, float)], "multipliers*": [float]})]
 CLAIM = either("itself", {"constant": float}, {"linear": float}, {"multiple": (int, float)})
-LAYER = {"units": lambda x: type(x) is str and not x.strip("-+~?"), "linear*": bool, "witnesses*": [(int, int)],
+LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
          "facts*": [{"unit": int, "side": either("lower", "upper"), "tree": TREE}], "claims*": [(int, CLAIM)]}
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
@@ -238,7 +236,8 @@ def bounds(net, layer, rows, lo, hi):
             parts = [(source, c @ w) for source, w in value.terms]
         else:
             l, u = lo[value.relu], hi[value.relu]
-            on, off, slope = (np.tile(x, (count, 1)) for x in (l.n >= 0, u.n <= 0, np.where((u + l).n > 0, 1.0, 0.0)))
+            on, off, slope = (np.tile(x, (count, 1)) for x in (l.n >= 0, u.n <= 0, np.where(
+                (u + l * exact(1 + 2.0**-20)).n > 0, 1.0, 0.0)))
             extra = np.zeros(slope.shape)
             for r, (_, _, slopes, cuts) in enumerate(rows):
                 for _, k, given in (s for s in slopes if s[0] == value.layer): slope[r, k] = min(max(given, 0.0), 1.0)
@@ -262,6 +261,7 @@ def ranges(net, layers, lo, hi):
         g, size, j, letters = value.relu, value.size, value.layer, layers[value.layer]["units"]
         facts, at = layers[j].get("facts", []), 2 * size
         prove(len(letters) == size and all(fact["unit"] < size for fact in facts), "layer %d has %d units", j, size)
+        prove(not letters.strip("-+~?"), "layer %d: a letter that stands for nothing", j)
         groups = [[(k, sign, [], [])] for sign in (1.0, -1.0) for k in range(size)
                   if layers[j].get("linear") and (sign > 0 or letters[k] != "-")] + [leaves(net, j, f) for f in facts]
         rows = [row for group in groups for row in group]
@@ -278,17 +278,19 @@ def ranges(net, layers, lo, hi):
 def witnesses(net, link, lo, hi):
     """Step 4: units that can be on or off are that at their points."""
     size, points = len(lo), link.get("points", [])
-    prove(all(len(p) == (size if isinstance(p, list) else (size + 3) // 4) for p in points), "a point of odd length")
+    prove(all(len(p) == (size if isinstance(p, list) else (size + 3) // 4) and (isinstance(p, list) or not
+          p.strip("0123456789abcdefABCDEF")) for p in points), "a point of odd length, or no digits")
     points = np.array([p if isinstance(p, list) else np.where([int(digit, 16) >> bit & 1 for digit in p
                        for bit in (3, 2, 1, 0)][:size], hi, lo) for p in points], np.float64).reshape(-1, size)
-    inside, x = ((points >= lo) & (points <= hi)).all(axis=1), [exact(points.T)]
+    prove(((points >= lo) & (points <= hi)).all(), "a point is not in the domain")
+    x = [exact(points.T)]
     for value in net.values[1:]:
         if value.relu is not None:
             g, j, layer = x[value.relu].n, value.layer, link["layers"][value.layer]
             given, units = layer.get("witnesses", []), [k for k, letter in enumerate(layer["units"]) if letter == "~"]
             prove(len(given) == len(units), "layer %d has too many or too few witnesses", j)
             for k, (off, on) in zip(units, given):
-                prove(max(off, on) < len(points) and inside[off] and inside[on] and g[k, off] < 0 < g[k, on],
+                prove(max(off, on) < len(points) and g[k, off] < 0 < g[k, on],
                       "layer %d, unit %d: its witnesses do not show it off and on", j, k)
         x += [x[value.relu].clip() if value.terms == () else forward(value, x.__getitem__, value.constant[:, None])]
 def distances(first, second, link, lo, hi):
@@ -298,10 +300,13 @@ def distances(first, second, link, lo, hi):
     for a, b in link.get("anchors", []):
         prove(a in first.names and b in second.names and math.prod(first.names[a][1]) == math.prod(second.names[b][1]),
               "anchor '%s', '%s' is not there, or has values of different sizes", a, b)
-        anchors[second.names[b][0]] = first.names[a][0]
+        a, b = first.names[a][0], second.names[b][0]
+        prove(a and b and b not in anchors and a not in anchors.values(), "an input, or a value in two anchors")
+        anchors[b] = a
     blocks, columns, width = [0] + first.layers + [~a for a in set(anchors.values())], {}, 1  # ~a: anchor of value a
     for block in blocks: columns[block], width = width, width + first.values[max(block, ~block)].size
     least, most = (join([exact([1.0])] + [r[max(block, ~block)] for block in blocks]) for r in (lo, hi))
+    one = exact([1.0])
     def basis(block, size): return Exact(np.eye(size, width, columns[block], dtype=object)), nothing(size)
     def column(constant): return constant[:, None] * Exact(np.eye(1, width, dtype=object))
     def rows(e, units, f=exact([1.0])): return e[0][units] * f[:, None], e[1][units] * abs(f)
@@ -319,14 +324,21 @@ def distances(first, second, link, lo, hi):
             elif kind == "linear":
                 parts.append((mine[0] + column(exact(what)), mine[1] + farther((-h).clip(), (-l).clip(), exact(what))))
             else:
-                for k, (source, f) in zip(units, what):
-                    prove(kind in others and source < len(others[kind][1][1].n) and (f > 0 if kind != "multiple" else
-                          f and claims[source][0] == "itself"), "layer %d, unit %d: a senseless multiple or role", j, k)
+                for k, (at, f) in zip(units, what):
+                    prove(kind in others and at < len(others[kind][1][1].n) and (f > 0 if kind != "multiple" else f and
+                          claims[at][0] == "itself"), "layer %d, unit %d: a senseless multiple or role", j, k)
                 sources, f, (before, after) = [w[0] for w in what], exact([w[1] for w in what]), others[kind]
                 x, y = rows(after, sources, abs(f)), rows(before, sources, smaller(f, nothing(1)))
                 parts.append((x[0] + y[0], x[1] + y[1] + distance(mine, rows(before, sources, f))))
         back = np.argsort([k for units in groups.values() for k in units])
         return tuple(join(x)[back] for x in zip(*parts)) if parts else g
+    def passed(x, y, found, near):
+        """How far values can be apart that are made in the same way, from pairs of anchors or the input."""
+        pairs = list(zip(x.terms, y.terms)) if x.relu is None else [((x.relu, one), (y.relu, one))]
+        same = (x.relu is None, len(x.terms)) == (y.relu is None, len(y.terms)) and not (x.constant - y.constant).n.any()
+        same = same and all(anchors.get(j, None if j else 0) == i and not (a - b).n.any() for (i, a), (j, b) in pairs)
+        return near if not same else found[y.relu][1] if y.relu is not None else forward(
+            y, lambda i: found[i][1], nothing(y.size), signed=False)
     def claims_of(j, layer):
         claims = [{"-": ("constant", 0.0), "+": ("linear", 0.0)}.get(x, ("itself", 0.0)) for x in layer["units"]]
         for k, claim in layer.get("claims", []):
@@ -353,7 +365,9 @@ def distances(first, second, link, lo, hi):
                 known.update({j: (g, e)} if found is both[0] else {})
             aside.append(e)  # Those of the second network, which come after, are never looked at
             if found is both[0] and ~v in columns: e = basis(~v, value.size)
-            if found is both[1] and v in anchors: e = basis(~anchors[v], value.size)[0], distance(e, aside[anchors[v]])
+            if found is both[1] and v in anchors:
+                near = distance(e, aside[anchors[v]])
+                e = basis(~anchors[v], value.size)[0], smaller(near, passed(first.values[anchors[v]], value, found, near))
             found.append(e)
     return [distance(both[0][a], both[1][b]) for a, b in zip(first.outputs, second.outputs)]
 
@@ -361,6 +375,9 @@ def load(data, cache={}):  # The hash of an ONNX file, and the network in it
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     key = hashlib.sha256(data).hexdigest()
     return key, cache.setdefault(key, cache.get(key) or Network(data))
+def between(digits):  # The same for a file within a certificate
+    try: return load(bytes.fromhex(digits))
+    except Exception as error: raise Refused("a link leads to no network: %s" % error) from error
 def check(*paths):
     """Checks three files, and returns if the claim is verified."""
     model, small, c = (open(path, "rb").read() for path in paths)
@@ -368,8 +385,8 @@ def check(*paths):
                    object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
     need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
     links, domain = c["links"], c["domain"]
-    need(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
-    keys, nets = zip(load(model), *(load(bytes.fromhex(link["network"])) for link in links[:-1]), load(small))
+    prove(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
+    keys, nets = zip(load(model), *(between(link["network"]) for link in links[:-1]), load(small))
     prove((keys[0], keys[-1]) == (c["first"], c["second"]), "the certificate is of other files: the hashes differ")
     sizes = [[n.values[0].size] + [n.values[o].size for o in n.outputs] for n in nets]
     prove(nets[0].interface == nets[-1].interface and all(s == sizes[0] for s in sizes) and
@@ -382,7 +399,7 @@ def check(*paths):
         prove(counts == (len(first.layers), len(second.layers)), "a link is of %d and %d layers, not its nets", *counts)
         found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
         witnesses(first, link, lo, hi)
-        total = [a + b for a, b in zip(total, distances(first, second, link, *found))]
+        if first is not second: total = [a + b for a, b in zip(total, distances(first, second, link, *found))]
     for i, x in enumerate(total): prove((x.n <= 0).all(), "output %d, element %d: more than delta", i, x.n.argmax())
     return "on the domain, no output is further from the first network's than delta, %s" % c["delta"]
 def answer(paths):

@@ -323,7 +323,8 @@ impl<N: Number> Expressed<N> {
                 let can_be = copied < theirs.len() && factor > 0.0 && factor.is_finite();
                 can_be.then(|| {
                     let radius = given.distance(unit, Multiple { forms: theirs, row: copied, factor }, &self.basis);
-                    let output = &self.forms[first.result_of(node).index()];
+                    let result = first.result_of(node);
+                    let output = self.anchors.get(&result).unwrap_or(&self.forms[result.index()]);
                     Sum { terms: vec![Multiple { forms: output, row: copied, factor }], radius, constant: 0.0 }
                 })
             }

@@ -153,7 +153,7 @@ impl LayerProof {
             Op::Dense(dense) => node.shape().elements() as f64 * dense.weight().columns() as f64,
             _ => node.shape().elements() as f64,
         });
-        rows as f64 * products.sum::<f64>()
+        rows as f64 * (network.input().elements() as f64 + products.sum::<f64>())
     }
 
     fn prove<N: Number>(&self, checker: &mut Checker<'_, N>) {

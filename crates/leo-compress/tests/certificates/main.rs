@@ -267,9 +267,11 @@ impl Files {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let printed = String::from_utf8(output.stdout)?;
         assert_eq!(printed.lines().count(), self.verdicts.len());
-        for (line, (verdict, label)) in printed.lines().zip(&self.verdicts) {
-            assert!(line.starts_with(verdict), "{label}: {verdict}, and the other checker says {line}");
-        }
+        let pairs = printed.lines().zip(&self.verdicts).filter(|(line, (verdict, _))| !line.starts_with(verdict));
+        let differences =
+            pairs.map(|(line, (verdict, label))| format!("{label}: {verdict}, and the other checker says {line}"));
+        let differences: Vec<String> = differences.collect();
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
         Ok(())
     }
 }
