@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::OnnxError;
+use super::element::Float;
 use super::graph::given_names;
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
 };
-use super::tensor::{Float, encode_floats, encode_ints};
+use super::tensor::{encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};
 use crate::network::{Network, Node, ValueId};
 use crate::op::{Arithmetic, Dense, Op};

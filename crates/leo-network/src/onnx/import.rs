@@ -9,10 +9,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::dims::{Axis, Dims, Entry};
+use super::element::{Float, Int};
 use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
 use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
-use super::tensor::{Float, Tensor, TensorError};
+use super::tensor::{Tensor, TensorError};
 use super::{OnnxError, Reason, is_native};
 use crate::network::{Builder, Network, ValueId};
 use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
@@ -38,7 +39,7 @@ pub(super) enum Value {
     /// A value of the network.
     Computed(Computed),
     /// A shape, or one entry of it, that depends on the size of the batch.
-    Extents { entries: Vec<Entry>, scalar: bool },
+    Extents { int: Int, entries: Vec<Entry>, scalar: bool },
     /// A value of the tail: the operator that makes it, the one that the tail begins with before it, and its axes where
     /// they are known.
     Tail { index: usize, first: usize, dims: Option<Dims> },
@@ -480,7 +481,7 @@ impl Importer<'_> {
         if let Some(batch) = x.dims.batch_axis() {
             extents.remove(batch);
         }
-        let constant = Broadcast::new(Shape::new(extents)?, constant.to_floats())?;
+        let constant = Broadcast::new(Shape::new(extents)?, constant.floats()?)?;
         self.unary(Elementwise::new(arithmetic, constant)?, &x)
     }
 

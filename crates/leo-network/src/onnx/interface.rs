@@ -11,11 +11,11 @@ use std::collections::{HashMap, HashSet};
 use prost::Message;
 
 use super::dims::{Axis, Dims};
+use super::element::Float;
 use super::import::Computed;
 use super::proto::{
     AttributeProto, FunctionProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto, TypeValue,
 };
-use super::tensor::Float;
 use super::{Document, OnnxError, embed, is_native};
 use crate::model::{Format, Model};
 

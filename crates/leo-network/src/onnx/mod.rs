@@ -46,6 +46,7 @@
 //! ```
 
 mod dims;
+mod element;
 mod emit;
 mod graph;
 mod import;
@@ -62,10 +63,11 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 pub(crate) use dims::{Axis, Dims};
+pub use element::Float;
 pub use emit::Export;
 pub use interface::Difference;
 pub use splice::Part;
-pub use tensor::{Float, TensorError};
+pub use tensor::TensorError;
 
 use crate::network::{Network, ValueId};
 use crate::shape::NetworkError;

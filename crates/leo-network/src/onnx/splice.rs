@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 
 use super::dims::Dims;
+use super::element::Float;
 use super::emit::{Piece, emit, value_info};
 use super::graph::{live_order, order_for, sort};
 use super::import::Computed;
 use super::proto::{DimensionValue, GraphProto};
-use super::tensor::Float;
 use super::{Document, OnnxError};
 use crate::network::{Network, ValueId};
 

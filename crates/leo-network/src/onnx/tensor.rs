@@ -1,5 +1,6 @@
 //! Constants: what ONNX stores in tensors, decoded.
 
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -7,83 +8,14 @@ use std::path::{Component, Path, PathBuf};
 use half::{bf16, f16};
 use prost::bytes::Bytes;
 
+use super::Reason;
+use super::element::{Float, Int, code, nearest_bf16, nearest_f16};
 use super::proto::TensorProto;
 use crate::op::Transpose;
 use crate::shape::{MAX_RANK, product};
 
-/// ONNX's numbers for the types of elements that Leo reads.
-pub(super) mod code {
-    pub(in super::super) const FLOAT: i32 = 1;
-    pub(super) const UINT8: i32 = 2;
-    pub(super) const INT8: i32 = 3;
-    pub(super) const UINT16: i32 = 4;
-    pub(super) const INT16: i32 = 5;
-    pub(in super::super) const INT32: i32 = 6;
-    pub(in super::super) const INT64: i32 = 7;
-    pub(super) const BOOL: i32 = 9;
-    pub(super) const FLOAT16: i32 = 10;
-    pub(super) const DOUBLE: i32 = 11;
-    pub(super) const UINT32: i32 = 12;
-    pub(super) const BFLOAT16: i32 = 16;
-}
-
 /// The data location that stands for "in another file".
 const EXTERNAL: i32 = 1;
-
-/// The floating-point types that networks are stored in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Float {
-    /// Half precision.
-    F16,
-    /// Bfloat16.
-    Bf16,
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
-}
-
-impl Float {
-    /// The type with this ONNX number, if it is a floating-point type that Leo reads.
-    pub(super) fn from_code(number: i32) -> Option<Self> {
-        Some(match number {
-            code::FLOAT16 => Self::F16,
-            code::BFLOAT16 => Self::Bf16,
-            code::FLOAT => Self::F32,
-            code::DOUBLE => Self::F64,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn code(self) -> i32 {
-        match self {
-            Self::F16 => code::FLOAT16,
-            Self::Bf16 => code::BFLOAT16,
-            Self::F32 => code::FLOAT,
-            Self::F64 => code::DOUBLE,
-        }
-    }
-
-    /// How people write it: `f32`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
-    /// The nearest number of this type.
-    pub fn round(self, value: f64) -> f64 {
-        match self {
-            Self::F16 => f16::from_f64(value).to_f64(),
-            Self::Bf16 => bf16::from_f64(value).to_f64(),
-            Self::F32 => f64::from(value as f32),
-            Self::F64 => value,
-        }
-    }
-}
 
 /// Why a tensor cannot be decoded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -99,6 +31,14 @@ pub enum TensorError {
         dims: Vec<i64>,
         /// How many numbers there are.
         found: usize,
+    },
+    /// An element that its type cannot hold.
+    #[error("has an element {element} that does not fit its type {of}")]
+    Misfit {
+        /// The element as the file has it.
+        element: String,
+        /// The type.
+        of: &'static str,
     },
     /// More axes than any tensor needs.
     #[error("has {rank} axes, more than the {MAX_RANK} that Leo takes")]
@@ -130,8 +70,8 @@ pub enum TensorError {
 pub(super) enum Numbers {
     /// Floats, exactly as stored.
     Float(Float, Vec<f64>),
-    /// Integers and booleans.
-    Int(Vec<i64>),
+    /// Whole numbers and truth values, each one of its type.
+    Int(Int, Vec<i64>),
 }
 
 /// A decoded constant.
@@ -157,7 +97,7 @@ impl Tensor {
         };
         let found = match &numbers {
             Numbers::Float(_, values) => values.len(),
-            Numbers::Int(values) => values.len(),
+            Numbers::Int(_, values) => values.len(),
         };
         let extents: Option<Vec<usize>> = proto.dims.iter().map(|&extent| usize::try_from(extent).ok()).collect();
         let wrong = || TensorError::Length { dims: proto.dims.clone(), found };
@@ -171,13 +111,13 @@ impl Tensor {
     }
 
     pub(super) fn ints(values: Vec<i64>) -> Self {
-        Self { dims: vec![values.len()], numbers: Numbers::Int(values) }
+        Self { dims: vec![values.len()], numbers: Numbers::Int(Int::I64, values) }
     }
 
     pub(super) fn elements(&self) -> usize {
         match &self.numbers {
             Numbers::Float(_, values) => values.len(),
-            Numbers::Int(values) => values.len(),
+            Numbers::Int(_, values) => values.len(),
         }
     }
 
@@ -190,59 +130,59 @@ impl Tensor {
         let sources = transpose.sources(&self.dims);
         let numbers = match &self.numbers {
             Numbers::Float(float, values) => Numbers::Float(*float, sources.iter().map(|&at| values[at]).collect()),
-            Numbers::Int(values) => Numbers::Int(sources.iter().map(|&at| values[at]).collect()),
+            Numbers::Int(int, values) => Numbers::Int(*int, sources.iter().map(|&at| values[at]).collect()),
         };
         Self { dims: transpose.order().iter().map(|&axis| self.dims[axis]).collect(), numbers }
     }
 
-    /// The constant after a Cast to the type with ONNX's number `target`, rounded or wrapped as a runtime would; `None` for
-    /// types that Leo does not read, and for floats outside the range of an integer.
-    pub(super) fn cast(&self, target: i32) -> Option<Self> {
-        let numbers = match (&self.numbers, Float::from_code(target)) {
-            (_, Some(float)) => {
-                Numbers::Float(float, self.to_floats().into_iter().map(|value| float.round(value)).collect())
+    /// The constant after a Cast to the type with ONNX's number `target`; otherwise, why not.
+    pub(super) fn cast(&self, target: i32) -> Result<Self, Reason> {
+        let unsure = |number: &dyn Display, target: &str| {
+            Reason::Unusable(format!("casts {number} to {target}, which programs do in different ways"))
+        };
+        let numbers = match (&self.numbers, Float::from_code(target), Int::from_code(target)) {
+            (Numbers::Float(_, values), Some(float), _) => {
+                let cast =
+                    values.iter().map(|&value| float.cast_float(value).ok_or_else(|| unsure(&value, float.name())));
+                Numbers::Float(float, cast.collect::<Result<_, _>>()?)
             }
-            (_, None) if target == code::BOOL => {
-                Numbers::Int(self.to_floats().into_iter().map(|value| i64::from(value != 0.0)).collect())
+            (Numbers::Int(_, values), Some(float), _) => {
+                let cast =
+                    values.iter().map(|&value| float.cast_int(value).ok_or_else(|| unsure(&value, float.name())));
+                Numbers::Float(float, cast.collect::<Result<_, _>>()?)
             }
-            (Numbers::Int(values), None) => {
-                Numbers::Int(values.iter().map(|&value| wrapped(value, target)).collect::<Option<_>>()?)
+            (Numbers::Float(_, values), None, Some(int)) => {
+                let cast = values.iter().map(|&value| int.cast_float(value).ok_or_else(|| unsure(&value, int.name())));
+                Numbers::Int(int, cast.collect::<Result<_, _>>()?)
             }
-            (Numbers::Float(_, values), None) => {
-                Numbers::Int(values.iter().map(|value| whole(value.trunc(), target)).collect::<Option<_>>()?)
+            (Numbers::Int(_, values), None, Some(int)) => {
+                Numbers::Int(int, values.iter().map(|&value| int.cast_int(value)).collect())
+            }
+            (_, None, None) => {
+                return Err(Reason::Unusable(format!("casts a constant to type {target}, which Leo does not read")));
             }
         };
-        Some(Self { dims: self.dims.clone(), numbers })
+        Ok(Self { dims: self.dims.clone(), numbers })
     }
 
-    /// The numbers as doubles.
-    pub(super) fn to_floats(&self) -> Vec<f64> {
+    /// The numbers as doubles, which are to compute with the network's.
+    pub(super) fn floats(&self) -> Result<Vec<f64>, Reason> {
         match &self.numbers {
-            Numbers::Float(_, values) => values.clone(),
-            Numbers::Int(values) => values.iter().map(|&value| value as f64).collect(),
+            Numbers::Float(_, values) => Ok(values.clone()),
+            Numbers::Int(int, _) => Err(Reason::Unusable(format!(
+                "computes with a constant of type {} and with floats at once",
+                int.name()
+            ))),
         }
     }
-}
 
-/// A whole number as an integer of another type.
-fn wrapped(value: i64, target: i32) -> Option<i64> {
-    Some(match target {
-        code::INT64 => value,
-        code::INT32 => i64::from(value as i32),
-        code::INT16 => i64::from(value as i16),
-        code::INT8 => i64::from(value as i8),
-        code::UINT32 => i64::from(value as u32),
-        code::UINT16 => i64::from(value as u16),
-        code::UINT8 => i64::from(value as u8),
-        _ => return None,
-    })
-}
-
-/// A float without a fraction as an integer, if it is one of that type.
-fn whole(value: f64, target: i32) -> Option<i64> {
-    // Beyond 2^53 doubles skip whole numbers, and no shape is that large.
-    let exact = value.abs() <= 9_007_199_254_740_992.0;
-    exact.then_some(value as i64).filter(|&value| wrapped(value, target) == Some(value))
+    /// Whether any of the numbers is not 0.
+    pub(super) fn any(&self) -> bool {
+        match &self.numbers {
+            Numbers::Float(_, values) => values.iter().any(|&value| value != 0.0),
+            Numbers::Int(_, values) => values.iter().any(|&value| value != 0),
+        }
+    }
 }
 
 /// A tensor's bytes, if that is how it is stored; external data are read from their file.
@@ -329,32 +269,46 @@ fn from_raw(data_type: i32, raw: &[u8]) -> Result<Numbers, TensorError> {
         code::DOUBLE => Numbers::Float(Float::F64, words!(f64).collect()),
         code::FLOAT16 => Numbers::Float(Float::F16, words!(f16).map(f64::from).collect()),
         code::BFLOAT16 => Numbers::Float(Float::Bf16, words!(bf16).map(f64::from).collect()),
-        code::INT64 => Numbers::Int(words!(i64).collect()),
-        code::INT32 => Numbers::Int(words!(i32).map(i64::from).collect()),
-        code::INT16 => Numbers::Int(words!(i16).map(i64::from).collect()),
-        code::INT8 => Numbers::Int(words!(i8).map(i64::from).collect()),
-        code::UINT32 => Numbers::Int(words!(u32).map(i64::from).collect()),
-        code::UINT16 => Numbers::Int(words!(u16).map(i64::from).collect()),
-        code::UINT8 | code::BOOL => Numbers::Int(words!(u8).map(i64::from).collect()),
+        code::INT64 => whole(Int::I64, words!(i64))?,
+        code::INT32 => whole(Int::I32, words!(i32))?,
+        code::INT16 => whole(Int::I16, words!(i16))?,
+        code::INT8 => whole(Int::I8, words!(i8))?,
+        code::UINT32 => whole(Int::U32, words!(u32))?,
+        code::UINT16 => whole(Int::U16, words!(u16))?,
+        code::UINT8 => whole(Int::U8, words!(u8))?,
+        code::BOOL => whole(Int::Bool, words!(u8))?,
         other => return Err(TensorError::ElementType(other)),
     })
 }
 
 fn from_fields(proto: &TensorProto) -> Result<Numbers, TensorError> {
     // Half-precision numbers are stored as their bits, in the low half of an integer.
-    let halves = |decode: fn(u16) -> f64| proto.int32_data.iter().map(|&bits| decode(bits as u16)).collect();
-    Ok(match proto.data_type() {
-        code::FLOAT => Numbers::Float(Float::F32, proto.float_data.iter().map(|&value| f64::from(value)).collect()),
-        code::DOUBLE => Numbers::Float(Float::F64, proto.double_data.clone()),
-        code::FLOAT16 => Numbers::Float(Float::F16, halves(|bits| f16::from_bits(bits).to_f64())),
-        code::BFLOAT16 => Numbers::Float(Float::Bf16, halves(|bits| bf16::from_bits(bits).to_f64())),
-        code::INT64 => Numbers::Int(proto.int64_data.clone()),
-        code::UINT32 => Numbers::Int(proto.uint64_data.iter().map(|&value| i64::from(value as u32)).collect()),
-        code::INT32 | code::INT16 | code::INT8 | code::UINT16 | code::UINT8 | code::BOOL => {
-            Numbers::Int(proto.int32_data.iter().map(|&value| i64::from(value)).collect())
+    let halves = |float: Float, decode: fn(u16) -> f64| {
+        let misfit = |element: i32| TensorError::Misfit { element: element.to_string(), of: float.name() };
+        let numbers = proto.int32_data.iter().map(|&bits| u16::try_from(bits).map(decode).map_err(|_| misfit(bits)));
+        Ok(Numbers::Float(float, numbers.collect::<Result<_, _>>()?))
+    };
+    Ok(match (proto.data_type(), Int::from_code(proto.data_type())) {
+        (code::FLOAT, _) => {
+            Numbers::Float(Float::F32, proto.float_data.iter().map(|&value| f64::from(value)).collect())
         }
-        other => return Err(TensorError::ElementType(other)),
+        (code::DOUBLE, _) => Numbers::Float(Float::F64, proto.double_data.clone()),
+        (code::FLOAT16, _) => halves(Float::F16, |bits| f16::from_bits(bits).to_f64())?,
+        (code::BFLOAT16, _) => halves(Float::Bf16, |bits| bf16::from_bits(bits).to_f64())?,
+        (_, Some(Int::I64)) => whole(Int::I64, proto.int64_data.iter().copied())?,
+        (_, Some(Int::U32)) => whole(Int::U32, proto.uint64_data.iter().copied())?,
+        (_, Some(int)) => whole(int, proto.int32_data.iter().copied())?,
+        (other, None) => return Err(TensorError::ElementType(other)),
     })
+}
+
+/// Whole numbers, each of which must be one of its type: programs wrap others around, or do not, or refuse them.
+fn whole(int: Int, elements: impl Iterator<Item = impl Into<i128>>) -> Result<Numbers, TensorError> {
+    let numbers = elements.map(|element| {
+        let element = element.into();
+        int.checked(element).ok_or_else(|| TensorError::Misfit { element: element.to_string(), of: int.name() })
+    });
+    Ok(Numbers::Int(int, numbers.collect::<Result<_, _>>()?))
 }
 
 /// Encodes floats as a tensor of raw data, each rounded to `float`.
@@ -362,8 +316,8 @@ pub(super) fn encode_floats(name: &str, float: Float, dims: &[usize], values: &[
     let mut raw = Vec::with_capacity(values.len() * width(float.code()));
     for &value in values {
         match float {
-            Float::F16 => raw.extend(f16::from_f64(value).to_le_bytes()),
-            Float::Bf16 => raw.extend(bf16::from_f64(value).to_le_bytes()),
+            Float::F16 => raw.extend(nearest_f16(value).to_le_bytes()),
+            Float::Bf16 => raw.extend(nearest_bf16(value).to_le_bytes()),
             Float::F32 => raw.extend((value as f32).to_le_bytes()),
             Float::F64 => raw.extend(value.to_le_bytes()),
         }

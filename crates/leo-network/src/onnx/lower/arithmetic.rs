@@ -3,6 +3,7 @@
 use super::{Call, unusable};
 use crate::onnx::Reason;
 use crate::onnx::dims::Axis;
+use crate::onnx::element::Int;
 use crate::onnx::import::{Computed, Importer, Value};
 use crate::onnx::tensor::{Numbers, Tensor};
 use crate::op::{Arithmetic, stretched_positions};
@@ -10,7 +11,7 @@ use crate::shape::{MAX_ELEMENTS, NetworkError, product};
 
 pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x + y, i64::checked_add),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x + y, |x, y| Some(x + y)),
         Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Add, c),
         Operands::Computed(x, y) => importer.sum(x, y).map(Value::Computed),
     }
@@ -18,9 +19,9 @@ pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x - y, i64::checked_sub),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x - y, |x, y| Some(x - y)),
         Operands::Right(x, c) => {
-            let negative = c.to_floats().into_iter().map(|value| -value).collect();
+            let negative = c.floats()?.into_iter().map(|value| -value).collect();
             constant(importer, x, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), negative))
         }
         Operands::Left(c, x) => {
@@ -36,7 +37,7 @@ pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x * y, i64::checked_mul),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x * y, |x, y| Some(x * y)),
         Operands::Right(x, c) | Operands::Left(c, x) => constant(importer, x, Arithmetic::Multiply, c),
         Operands::Computed(..) => Err(Reason::NotAffine("multiplies two computed values")),
     }
@@ -44,7 +45,7 @@ pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 
 pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
-        Operands::Constants(x, y) => fold(x, y, |x, y| x / y, i64::checked_div),
+        Operands::Constants(x, y) => fold(x, y, |x, y| x / y, quotient),
         Operands::Right(x, c) => constant(importer, x, Arithmetic::Divide, c),
         Operands::Left(..) | Operands::Computed(..) => Err(Reason::NotAffine("divides by a computed value")),
     }
@@ -66,10 +67,10 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
         return Err(NetworkError::mismatch("scale, bias, mean and variance have different shapes").into());
     }
     let epsilon = call.float("epsilon", 1e-5);
-    let roots = variance.to_floats().into_iter().map(|variance| (variance + epsilon).sqrt());
-    let factor: Vec<f64> = scale.to_floats().into_iter().zip(roots).map(|(scale, root)| scale / root).collect();
-    let moved = mean.to_floats().into_iter().zip(&factor).map(|(mean, factor)| mean * factor);
-    let summand = bias.to_floats().into_iter().zip(moved).map(|(bias, moved)| bias - moved).collect();
+    let roots = variance.floats()?.into_iter().map(|variance| (variance + epsilon).sqrt());
+    let factor: Vec<f64> = scale.floats()?.into_iter().zip(roots).map(|(scale, root)| scale / root).collect();
+    let moved = mean.floats()?.into_iter().zip(&factor).map(|(mean, factor)| mean * factor);
+    let summand = bias.floats()?.into_iter().zip(moved).map(|(bias, moved)| bias - moved).collect();
 
     // One number a channel, along axis 1; before version 9 also one for each element of a sample.
     let rank = x.dims.rank();
@@ -122,26 +123,50 @@ fn constant(importer: &mut Importer<'_>, x: &Computed, arithmetic: Arithmetic, c
     importer.elementwise(x, arithmetic, c).map(Value::Computed)
 }
 
-/// Arithmetic between constants, stretched to one another as in NumPy, and rounded as a runtime rounds it.
+/// The quotient of two whole numbers. Programs round one that is below 0 and not whole down, or towards 0.
+fn quotient(x: i128, y: i128) -> Option<i128> {
+    let quotient = x.checked_div(y)?;
+    ((x < 0) == (y < 0) || quotient * y == x).then_some(quotient)
+}
+
+/// Arithmetic between constants of one type, stretched to one another as in NumPy.
+///
+/// What programs may compute in different ways is refused: whole numbers that do not fit their type, and half precision
+/// where it would round.
 fn fold(
     x: &Tensor,
     y: &Tensor,
     floats: impl Fn(f64, f64) -> f64,
-    ints: impl Fn(i64, i64) -> Option<i64>,
+    ints: impl Fn(i128, i128) -> Option<i128>,
 ) -> Result<Value, Reason> {
     let unfit = || NetworkError::mismatch(format!("computes with constants of shapes {:?} and {:?}", x.dims, y.dims));
     let dims = stretched(&x.dims, &y.dims).ok_or_else(unfit)?;
     let pairs = stretched_positions(&x.dims, &dims).into_iter().zip(stretched_positions(&y.dims, &dims));
     let numbers = match (&x.numbers, &y.numbers) {
-        (Numbers::Float(float, xs), Numbers::Float(_, ys)) => {
-            Numbers::Float(*float, pairs.map(|(i, j)| float.round(floats(xs[i], ys[j]))).collect())
+        (Numbers::Float(float, xs), Numbers::Float(other, ys)) if float == other => {
+            let inexact = || {
+                let name = float.name();
+                Reason::Unusable(format!(
+                    "computes a constant that is no {name}, which programs round in different ways"
+                ))
+            };
+            let results = pairs.map(|(i, j)| float.result(floats(xs[i], ys[j])).ok_or_else(inexact));
+            Numbers::Float(*float, results.collect::<Result<_, _>>()?)
         }
-        (Numbers::Int(xs), Numbers::Int(ys)) => {
-            let overflows =
-                || Reason::Unusable("computes a whole number that does not exist or is too large".to_owned());
-            Numbers::Int(pairs.map(|(i, j)| ints(xs[i], ys[j])).collect::<Option<_>>().ok_or_else(overflows)?)
+        (Numbers::Int(int, xs), Numbers::Int(other, ys)) if int == other && *int != Int::Bool => {
+            let misfit = || {
+                let name = int.name();
+                Reason::Unusable(format!("computes a whole number that does not exist or does not fit its type {name}"))
+            };
+            let result = |x: i64, y: i64| ints(x.into(), y.into()).and_then(|result| int.checked(result));
+            let results = pairs.map(|(i, j)| result(xs[i], ys[j]).ok_or_else(misfit));
+            Numbers::Int(*int, results.collect::<Result<_, _>>()?)
         }
-        _ => return Err(Reason::Unusable("computes with floats and whole numbers at once".to_owned())),
+        _ => {
+            return Err(Reason::Unusable(
+                "computes with constants of different types, or with truth values".to_owned(),
+            ));
+        }
     };
     Ok(Value::Constant(Tensor { dims, numbers }.into()))
 }

@@ -6,6 +6,7 @@
 use super::Call;
 use crate::onnx::Reason;
 use crate::onnx::dims::{Axis, Entry, resolve_axis};
+use crate::onnx::element::Int;
 use crate::onnx::import::{Importer, Value};
 use crate::onnx::tensor::{Numbers, Tensor};
 use crate::shape::{MAX_RANK, NetworkError};
@@ -22,14 +23,14 @@ pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reas
         Axis::Batch(None) => Entry::Batch,
         Axis::Batch(Some(extent)) | Axis::Fixed(extent) => Entry::Number(*extent as i64),
     });
-    Ok(value(entries.collect(), false))
+    Ok(value(Int::I64, entries.collect(), false))
 }
 
 pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
-    let (entries, _) =
+    let (int, entries, _) =
         entries(call.required(0)?).ok_or(Reason::NotAffine("gathers elements of something other than a shape"))?;
     let indices = call.constant(1)?;
-    let Numbers::Int(positions) = &indices.numbers else {
+    let Numbers::Int(_, positions) = &indices.numbers else {
         return Err(Reason::Unusable("has indices that are not whole numbers".to_owned()));
     };
     if indices.dims.len() > 1 {
@@ -37,30 +38,34 @@ pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
     }
     resolve_axis(call.int("axis", 0), 1)?;
     let gathered = positions.iter().map(|&position| resolve_axis(position, entries.len()).map(|at| entries[at]));
-    Ok(value(gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
+    Ok(value(int, gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
 }
 
 pub(super) fn concat(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let mut all = Vec::new();
+    let mut joined = None;
     for input in call.inputs.iter().flatten() {
         match entries(input) {
-            Some((entries, false)) if all.len() + entries.len() <= MAX_RANK => all.extend(entries),
-            Some((_, false)) => return Err(NetworkError::TooManyAxes { rank: MAX_RANK + 1 }.into()),
-            Some((_, true)) => return Err(NetworkError::mismatch("joins single numbers").into()),
+            Some((int, ..)) if *joined.get_or_insert(int) != int => {
+                return Err(Reason::Unusable("joins shapes of different types".to_owned()));
+            }
+            Some((_, entries, false)) if all.len() + entries.len() <= MAX_RANK => all.extend(entries),
+            Some((_, _, false)) => return Err(NetworkError::TooManyAxes { rank: MAX_RANK + 1 }.into()),
+            Some((_, _, true)) => return Err(NetworkError::mismatch("joins single numbers").into()),
             None => return Err(Reason::NotAffine("joins tensors other than shapes")),
         }
     }
     resolve_axis(call.int("axis", 0), 1)?;
-    Ok(value(all, false))
+    Ok(value(joined.unwrap_or(Int::I64), all, false))
 }
 
-/// The entries of a shape, and whether it is a single number; `None` for anything else.
-fn entries(value: &Value) -> Option<(Vec<Entry>, bool)> {
+/// The type and the entries of a shape, and whether it is a single number; `None` for anything else.
+fn entries(value: &Value) -> Option<(Int, Vec<Entry>, bool)> {
     match value {
-        Value::Extents { entries, scalar } => Some((entries.clone(), *scalar)),
+        Value::Extents { int, entries, scalar } => Some((*int, entries.clone(), *scalar)),
         Value::Constant(tensor) => match &tensor.numbers {
-            Numbers::Int(numbers) if tensor.dims.len() <= 1 => {
-                Some((numbers.iter().map(|&number| Entry::Number(number)).collect(), tensor.dims.is_empty()))
+            Numbers::Int(int, numbers) if tensor.dims.len() <= 1 => {
+                Some((*int, numbers.iter().map(|&number| Entry::Number(number)).collect(), tensor.dims.is_empty()))
             }
             _ => None,
         },
@@ -69,16 +74,16 @@ fn entries(value: &Value) -> Option<(Vec<Entry>, bool)> {
 }
 
 /// A constant, unless the size of the batch is in it.
-fn value(entries: Vec<Entry>, scalar: bool) -> Value {
+fn value(int: Int, entries: Vec<Entry>, scalar: bool) -> Value {
     let numbers = entries.iter().map(|entry| match entry {
         Entry::Number(number) => Some(*number),
         Entry::Batch => None,
     });
     match numbers.collect::<Option<Vec<i64>>>() {
-        None => Value::Extents { entries, scalar },
+        None => Value::Extents { int, entries, scalar },
         Some(numbers) => {
             let dims = if scalar { vec![] } else { vec![numbers.len()] };
-            Value::Constant(Tensor { dims, numbers: Numbers::Int(numbers) }.into())
+            Value::Constant(Tensor { dims, numbers: Numbers::Int(int, numbers) }.into())
         }
     }
 }

@@ -97,8 +97,8 @@ pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
 /// The size of the batch as a single number or as a shape of one entry, if that is what the call is about.
 fn single_extent(call: &Call<'_>, scalar: bool) -> Result<Option<Value>, Reason> {
     match call.required(0)? {
-        Value::Extents { entries, .. } if entries.len() == 1 => {
-            Ok(Some(Value::Extents { entries: entries.clone(), scalar }))
+        Value::Extents { int, entries, .. } if entries.len() == 1 => {
+            Ok(Some(Value::Extents { int: *int, entries: entries.clone(), scalar }))
         }
         _ => Ok(None),
     }

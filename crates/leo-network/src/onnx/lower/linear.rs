@@ -30,7 +30,7 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
     match call.optional(2).filter(|_| beta != 0.0) {
         None => importer.dense(&x, axis, weight, None).map(Value::Computed),
         Some(Value::Constant(c)) => {
-            let values: Vec<f64> = c.to_floats().iter().map(|c| beta * c).collect();
+            let values: Vec<f64> = c.floats()?.iter().map(|c| beta * c).collect();
             match bias(&c.dims, &values, weight.rows()).filter(|_| axis == 1) {
                 Some(bias) => importer.dense(&x, axis, weight, Some(bias)),
                 None => {
@@ -80,7 +80,7 @@ fn scaled_matrix(tensor: &Rc<Tensor>, factor: f64, turned: bool) -> Result<Matri
     let [rows, columns] = tensor.dims[..] else {
         return Err(NetworkError::mismatch(format!("weights of shape {:?} are no matrix", tensor.dims)).into());
     };
-    let mut values = tensor.to_floats();
+    let mut values = tensor.floats()?;
     values.iter_mut().for_each(|value| *value *= factor);
     let matrix = Matrix::new(rows, columns, values)?;
     Ok(if turned { matrix.transposed() } else { matrix })
@@ -102,9 +102,9 @@ pub(super) fn matmul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Val
     // The axis of x that is summed over: its last one on the left side, its last but one on the right side.
     let axis = if on_right { rank - 1 } else { rank.saturating_sub(2) };
     let (weight, keeps_axis) = match constant.dims[..] {
-        [length] => (Matrix::new(1, length, constant.to_floats())?, false),
+        [length] => (Matrix::new(1, length, constant.floats()?)?, false),
         [ref outer @ .., rows, columns] if outer.iter().all(|&extent| extent == 1) => {
-            let matrix = Matrix::new(rows, columns, constant.to_floats())?;
+            let matrix = Matrix::new(rows, columns, constant.floats()?)?;
             (if on_right { matrix.transposed() } else { matrix }, true)
         }
         [..] => {

@@ -157,7 +157,7 @@ impl Call<'_> {
             return Ok(None);
         }
         match &self.constant(index)?.numbers {
-            Numbers::Int(values) => Ok(Some(values.clone())),
+            Numbers::Int(_, values) => Ok(Some(values.clone())),
             Numbers::Float(..) => Err(Reason::Unusable(format!("has floats in input {index}, not whole numbers"))),
         }
     }

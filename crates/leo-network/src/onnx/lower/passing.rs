@@ -2,8 +2,10 @@
 
 use super::{Call, Subject};
 use crate::onnx::Reason;
+use crate::onnx::dims::Entry;
+use crate::onnx::element::{Float, Int};
 use crate::onnx::import::{Computed, Importer, Value};
-use crate::onnx::tensor::{Float, Numbers, Tensor, code};
+use crate::onnx::tensor::{Numbers, Tensor};
 
 pub(super) fn identity(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     call.required(0).cloned()
@@ -13,7 +15,7 @@ pub(super) fn identity(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, R
 pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let training = match call.optional(2) {
         None => false,
-        Some(_) => call.constant(2)?.to_floats().iter().any(|&training| training != 0.0),
+        Some(_) => call.constant(2)?.any(),
     };
     if training {
         return Err(Reason::Unusable("is in training mode".to_owned()));
@@ -25,19 +27,18 @@ pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Re
 /// arithmetic, itself.
 pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let target = i32::try_from(call.int("to", 0)).unwrap_or_default();
-    if let shape @ Value::Extents { .. } = call.required(0)? {
-        // Any other type could change the number, and with it what is reshaped.
-        return if matches!(target, code::INT32 | code::INT64) {
-            Ok(shape.clone())
-        } else {
-            Err(Reason::Unusable(format!("casts the size of the batch to type {target}")))
-        };
+    if let Value::Extents { entries, scalar, .. } = call.required(0)? {
+        // Any other type could change the size of the batch, and with it what is reshaped.
+        let int = Int::from_code(target).filter(|int| matches!(int, Int::I32 | Int::I64));
+        let int = int.ok_or_else(|| Reason::Unusable(format!("casts the size of the batch to type {target}")))?;
+        let cast = entries.iter().map(|&entry| match entry {
+            Entry::Number(number) => Entry::Number(int.cast_int(number)),
+            Entry::Batch => Entry::Batch,
+        });
+        return Ok(Value::Extents { int, entries: cast.collect(), scalar: *scalar });
     }
     match (call.subject()?, Float::from_code(target)) {
-        (Subject::Constant(tensor), _) => match tensor.cast(target) {
-            Some(cast) => Ok(Value::Constant(cast.into())),
-            None => Err(Reason::Unusable(format!("casts a constant to type {target}, which cannot hold it"))),
-        },
+        (Subject::Constant(tensor), _) => tensor.cast(target).map(|cast| Value::Constant(cast.into())),
         (Subject::Computed(computed), Some(float)) => Ok(Value::Computed(Computed { float, ..computed.clone() })),
         (Subject::Computed(_), None) => Err(Reason::NotAffine("casts to a type that is not a float")),
     }
@@ -57,7 +58,7 @@ pub(super) fn constant(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, R
             },
             "value_float" => float(vec![], &[attribute.f()]),
             "value_floats" => float(vec![attribute.floats.len()], &attribute.floats),
-            "value_int" => Tensor { dims: vec![], numbers: Numbers::Int(vec![attribute.i()]) },
+            "value_int" => Tensor { dims: vec![], numbers: Numbers::Int(Int::I64, vec![attribute.i()]) },
             "value_ints" => Tensor::ints(attribute.ints.clone()),
             other => return Err(Reason::Unusable(format!("has its value in {other:?}, which Leo does not read"))),
         },

@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::onnx::dims::{Axis, Dims};
-use crate::onnx::tensor::Float;
+use crate::onnx::element::Float;
 use crate::tail::{Along, Function};
 
 /// What an operator of the tail computes, and the axes of its result, if Leo can evaluate it.
