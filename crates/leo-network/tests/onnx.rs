@@ -2,7 +2,7 @@
 
 mod support;
 
-use leo_network::onnx::proto::{ModelProto, NodeProto, StringStringEntryProto, TensorProto};
+use leo_network::onnx::proto::{AttributeProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto};
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Op};
 use leo_network::{Network, Shape, ValueId};
@@ -141,6 +141,33 @@ fn batch_normalisation_in_training_is_refused_before_opset_14_too() {
         graph(model).initializer.push(floats("ones", &[2], &[1.0, 1.0]));
     });
     assert_eq!(training, "node \"make_h\" (BatchNormalization): it is in training mode");
+}
+
+#[test]
+fn attributes_are_there_once_and_of_their_kind() {
+    let alpha = |value: f32| AttributeProto {
+        name: Some("alpha".into()),
+        r#type: Some(1),
+        f: Some(value),
+        ..AttributeProto::default()
+    };
+    let twice = refusal(|model| node_at(model, 1).attribute.extend([alpha(1.0), alpha(5.0)]));
+    assert_eq!(twice, "node \"make_g\" (Gemm): it has the attribute \"alpha\" twice");
+    let in_the_tail =
+        refusal(|model| *node_at(model, 4) = node("Softmax", &["y"], "p", &[int("axis", 1), int("axis", 0)]));
+    assert_eq!(in_the_tail, "node \"make_p\" (Softmax): it has the attribute \"axis\" twice");
+    let whole = refusal(|model| node_at(model, 1).attribute.push(int("alpha", 2)));
+    assert_eq!(whole, "node \"make_g\" (Gemm): it has an attribute \"alpha\" of kind 2 that should be of kind 1");
+    let unsaid = refusal(|model| {
+        node_at(model, 1).attribute.push(AttributeProto { r#type: None, ..alpha(7.0) });
+    });
+    assert_eq!(unsaid, "node \"make_g\" (Gemm): it has an attribute \"alpha\" of kind 0 that should be of kind 1");
+    let two_values = refusal(|model| {
+        let number = AttributeProto { name: Some("value_float".into()), ..alpha(1.0) };
+        graph(model).node.push(node("Constant", &[], "c", &[number, int("value_int", 2)]));
+        *node_at(model, 2) = node("Add", &["g", "c"], "h", &[]);
+    });
+    assert_eq!(two_values, "node \"make_c\" (Constant): it has several values");
 }
 
 #[test]

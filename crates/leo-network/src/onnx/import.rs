@@ -212,6 +212,11 @@ impl<'a> Importer<'a> {
             name => self.values.get(name).cloned().map(Some).ok_or_else(|| missing(name)),
         };
         let inputs = node.input.iter().map(value).collect::<Result<_, _>>()?;
+        let mut attributes = HashSet::new();
+        if let Some(again) = node.attribute.iter().find(|attribute| !attributes.insert(attribute.name())) {
+            // One program takes the first, another one the last.
+            return Err(Reason::Unusable(format!("has the attribute {:?} twice", again.name())));
+        }
         let native = is_native(node.domain());
         let lowering = native.then(|| lower::lowering(node.op_type())).flatten();
         Ok(Call { node, inputs, opset: self.opset, folder, native, lowering })

@@ -433,7 +433,6 @@ fn attributes(node: &NodeProto) -> Option<Vec<(&str, Vec<u8>)>> {
         return None;
     }
     let mut attributes: Vec<_> = node.attribute.iter().map(|attribute| (attribute.name(), bytes(attribute))).collect();
-    // Of two with the same name, one program takes the first and another one the last: they keep their order.
     attributes.sort_by_key(|(name, _)| *name);
     Some(attributes)
 }

@@ -57,7 +57,7 @@ pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     // Before version 14, it is the presence of further outputs that means training.
     let further_outputs = call.node.output.iter().skip(1).any(|output| !output.is_empty());
-    if call.int("training_mode", 0) != 0 || (call.opset < 14 && further_outputs) {
+    if call.int("training_mode", 0)? != 0 || (call.opset < 14 && further_outputs) {
         return Err(Reason::Unusable("is in training mode".to_owned()));
     }
     let x = call.computed(0)?;
@@ -66,7 +66,7 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
     if [bias, mean, variance].iter().any(|tensor| tensor.dims != scale.dims) {
         return Err(NetworkError::mismatch("scale, bias, mean and variance have different shapes").into());
     }
-    let epsilon = call.float("epsilon", 1e-5);
+    let epsilon = call.float("epsilon", 1e-5)?;
     let roots = variance.floats()?.into_iter().map(|variance| (variance + epsilon).sqrt());
     let factor: Vec<f64> = scale.floats()?.into_iter().zip(roots).map(|(scale, root)| scale / root).collect();
     let moved = mean.floats()?.into_iter().zip(&factor).map(|(mean, factor)| mean * factor);
@@ -74,7 +74,7 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
 
     // One number a channel, along axis 1; before version 9 also one for each element of a sample.
     let rank = x.dims.rank();
-    let per_channel = call.opset >= 9 || call.int("spatial", 1) != 0;
+    let per_channel = call.opset >= 9 || call.int("spatial", 1)? != 0;
     let mut dims = scale.dims.clone();
     if per_channel {
         match (&dims[..], x.dims.axes().get(1)) {

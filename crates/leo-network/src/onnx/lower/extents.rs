@@ -15,10 +15,10 @@ pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reas
     let dims = call.subject()?.dims();
     let rank = dims.rank() as i64;
     let bound = |name, default| {
-        let axis = call.int(name, default);
-        (if axis < 0 { axis.saturating_add(rank) } else { axis }).clamp(0, rank) as usize
+        let axis = call.int(name, default)?;
+        Ok::<_, Reason>((if axis < 0 { axis.saturating_add(rank) } else { axis }).clamp(0, rank) as usize)
     };
-    let (start, end) = (bound("start", 0), bound("end", rank));
+    let (start, end) = (bound("start", 0)?, bound("end", rank)?);
     let entries = dims.axes()[start..end.max(start)].iter().map(|axis| match axis {
         Axis::Batch(None) => Entry::Batch,
         Axis::Batch(Some(extent)) | Axis::Fixed(extent) => Entry::Number(*extent as i64),
@@ -36,7 +36,7 @@ pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
     if indices.dims.len() > 1 {
         return Err(NetworkError::mismatch(format!("gathers a tensor of shape {:?} from a shape", indices.dims)).into());
     }
-    resolve_axis(call.int("axis", 0), 1)?;
+    resolve_axis(call.int("axis", 0)?, 1)?;
     let gathered = positions.iter().map(|&position| resolve_axis(position, entries.len()).map(|at| entries[at]));
     Ok(value(int, gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
 }
@@ -55,7 +55,7 @@ pub(super) fn concat(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
             None => return Err(Reason::NotAffine("joins tensors other than shapes")),
         }
     }
-    resolve_axis(call.int("axis", 0), 1)?;
+    resolve_axis(call.int("axis", 0)?, 1)?;
     Ok(value(joined.unwrap_or(Int::I64), all, false))
 }
 

@@ -10,7 +10,7 @@ use crate::shape::{MAX_RANK, NetworkError};
 pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
     let dims = subject.dims();
-    let axis = call.int("axis", 1);
+    let axis = call.int("axis", 1)?;
     // Flatten may also cut after the last axis.
     let cut = if axis == dims.rank() as i64 { dims.rank() } else { dims.axis(axis)? };
     relabel(importer, &subject, dims.flattened(cut)?)
@@ -28,7 +28,7 @@ pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
         Value::Extents { entries, .. } => entries.clone(),
         _ => call.ints("shape", 1)?.unwrap_or_default().into_iter().map(Entry::Number).collect(),
     };
-    let dims = subject.dims().reshaped(&target, call.int("allowzero", 0) != 0)?;
+    let dims = subject.dims().reshaped(&target, call.int("allowzero", 0)? != 0)?;
     relabel(importer, &subject, dims)
 }
 

@@ -14,8 +14,8 @@ use crate::shape::NetworkError;
 ///
 /// `alpha` and `beta` go into the weights. In doubles, the product of two singles is exact.
 pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
-    let (alpha, beta) = (call.float("alpha", 1.0), call.float("beta", 1.0));
-    let (turn_a, turn_b) = (call.int("transA", 0) != 0, call.int("transB", 0) != 0);
+    let (alpha, beta) = (call.float("alpha", 1.0)?, call.float("beta", 1.0)?);
+    let (turn_a, turn_b) = (call.int("transA", 0)? != 0, call.int("transB", 0)? != 0);
     let (x, turn_x, axis, weight) = match (call.required(0)?, call.required(1)?) {
         (Value::Computed(a), Value::Constant(b)) => (a, turn_a, 1, scaled_matrix(b, alpha, !turn_b)?),
         (Value::Constant(a), Value::Computed(b)) => (b, turn_b, 0, scaled_matrix(a, alpha, turn_a)?),

@@ -19,6 +19,15 @@ use crate::op::Relu;
 
 pub(super) use tail::tail_function;
 
+/// ONNX's numbers for the kinds of attributes that Leo reads.
+mod kind {
+    pub(super) const FLOAT: i32 = 1;
+    pub(super) const INT: i32 = 2;
+    pub(super) const TENSOR: i32 = 4;
+    pub(super) const FLOATS: i32 = 6;
+    pub(super) const INTS: i32 = 7;
+}
+
 /// How an operator is read.
 #[derive(Clone, Copy)]
 pub(super) struct Lowering {
@@ -114,12 +123,14 @@ impl Call<'_> {
         self.node.attribute.iter().find(|attribute| attribute.name() == name)
     }
 
-    fn int(&self, name: &str, default: i64) -> i64 {
-        self.attribute(name).map_or(default, |attribute| attribute.i())
+    fn int(&self, name: &str, default: i64) -> Result<i64, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::INT)).transpose()?;
+        Ok(attribute.map_or(default, |attribute| attribute.i()))
     }
 
-    fn float(&self, name: &str, default: f32) -> f64 {
-        f64::from(self.attribute(name).map_or(default, |attribute| attribute.f()))
+    fn float(&self, name: &str, default: f32) -> Result<f64, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOAT)).transpose()?;
+        Ok(f64::from(attribute.map_or(default, |attribute| attribute.f())))
     }
 
     /// Input `index`, which the operator requires.
@@ -151,7 +162,7 @@ impl Call<'_> {
     /// The whole numbers of an input, or of the attribute that older versions have in its place.
     fn ints(&self, attribute: &str, index: usize) -> Result<Option<Vec<i64>>, Reason> {
         if let Some(attribute) = self.attribute(attribute) {
-            return Ok(Some(attribute.ints.clone()));
+            return Ok(Some(of_kind(attribute, kind::INTS)?.ints.clone()));
         }
         if self.optional(index).is_none() {
             return Ok(None);
@@ -169,6 +180,16 @@ impl Call<'_> {
             Value::Constant(tensor) => Ok(Subject::Constant(tensor)),
             other => Err(unusable(other, 0, "a tensor that Leo can follow")),
         }
+    }
+}
+
+/// The attribute, if it says that it is of this kind. One that is of another would be read as 0 or as nothing.
+fn of_kind(attribute: &AttributeProto, kind: i32) -> Result<&AttributeProto, Reason> {
+    if attribute.r#type() == kind {
+        Ok(attribute)
+    } else {
+        let (name, found) = (attribute.name(), attribute.r#type());
+        Err(Reason::Unusable(format!("has an attribute {name:?} of kind {found} that should be of kind {kind}")))
     }
 }
 

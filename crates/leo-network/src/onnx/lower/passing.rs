@@ -1,6 +1,6 @@
 //! Operators that pass numbers on as they are, and the one that makes them.
 
-use super::{Call, Subject};
+use super::{Call, Subject, kind, of_kind};
 use crate::onnx::Reason;
 use crate::onnx::dims::Entry;
 use crate::onnx::element::{Float, Int};
@@ -26,7 +26,7 @@ pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Re
 /// Between floats, a cast changes nothing but rounding: a constant is rounded, a computed value is, in real
 /// arithmetic, itself.
 pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
-    let target = i32::try_from(call.int("to", 0)).unwrap_or_default();
+    let target = i32::try_from(call.int("to", 0)?).unwrap_or_default();
     if let Value::Extents { entries, scalar, .. } = call.required(0)? {
         // Any other type could change the size of the batch, and with it what is reshaped.
         let int = Int::from_code(target).filter(|int| matches!(int, Int::I32 | Int::I64));
@@ -49,20 +49,23 @@ pub(super) fn constant(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, R
         dims,
         numbers: Numbers::Float(Float::F32, values.iter().map(|&value| f64::from(value)).collect()),
     };
-    let tensor = match call.node.attribute.first() {
-        Some(attribute) => match attribute.name() {
-            "value" => match &attribute.t {
+    let tensor = match &call.node.attribute[..] {
+        [attribute] => match attribute.name() {
+            "value" => match &of_kind(attribute, kind::TENSOR)?.t {
                 Some(tensor) => Tensor::decode(tensor, call.folder)
                     .map_err(|error| Reason::Tensor { name: tensor.name().to_owned(), error })?,
                 None => return Err(Reason::Unusable("has no value".to_owned())),
             },
-            "value_float" => float(vec![], &[attribute.f()]),
-            "value_floats" => float(vec![attribute.floats.len()], &attribute.floats),
-            "value_int" => Tensor { dims: vec![], numbers: Numbers::Int(Int::I64, vec![attribute.i()]) },
-            "value_ints" => Tensor::ints(attribute.ints.clone()),
+            "value_float" => float(vec![], &[of_kind(attribute, kind::FLOAT)?.f()]),
+            "value_floats" => float(vec![attribute.floats.len()], &of_kind(attribute, kind::FLOATS)?.floats),
+            "value_int" => {
+                Tensor { dims: vec![], numbers: Numbers::Int(Int::I64, vec![of_kind(attribute, kind::INT)?.i()]) }
+            }
+            "value_ints" => Tensor::ints(of_kind(attribute, kind::INTS)?.ints.clone()),
             other => return Err(Reason::Unusable(format!("has its value in {other:?}, which Leo does not read"))),
         },
-        None => return Err(Reason::Unusable("has no value".to_owned())),
+        [] => return Err(Reason::Unusable("has no value".to_owned())),
+        _ => return Err(Reason::Unusable("has several values".to_owned())),
     };
     Ok(Value::Constant(tensor.into()))
 }

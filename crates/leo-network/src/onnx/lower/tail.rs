@@ -14,7 +14,7 @@ pub(in crate::onnx) fn tail_function(call: &Call<'_>, dims: &Dims) -> Option<(Fu
     match call.node.op_type() {
         "Identity" => same(Function::Identity),
         "Cast" => {
-            let target = i32::try_from(call.int("to", 0)).ok()?;
+            let target = i32::try_from(call.int("to", 0).ok()?).ok()?;
             let keeps_the_numbers = matches!(Float::from_code(target)?, Float::F32 | Float::F64);
             if keeps_the_numbers { same(Function::Identity) } else { None }
         }
@@ -23,10 +23,10 @@ pub(in crate::onnx) fn tail_function(call: &Call<'_>, dims: &Dims) -> Option<(Fu
         "Softmax" => same(Function::Softmax(softmax_axes(call, dims)?)),
         "LogSoftmax" => same(Function::LogSoftmax(softmax_axes(call, dims)?)),
         "ArgMax" => {
-            let axis = dims.axis(call.int("axis", 0)).ok()?;
+            let axis = dims.axis(call.int("axis", 0).ok()?).ok()?;
             let along = along(dims, axis, axis + 1)?;
-            let kept = if call.int("keepdims", 1) != 0 { dims.with(axis, 1) } else { dims.without(axis) };
-            Some((Function::ArgMax { along, last: call.int("select_last_index", 0) != 0 }, kept))
+            let kept = if call.int("keepdims", 1).ok()? != 0 { dims.with(axis, 1) } else { dims.without(axis) };
+            Some((Function::ArgMax { along, last: call.int("select_last_index", 0).ok()? != 0 }, kept))
         }
         _ => None,
     }
@@ -35,10 +35,10 @@ pub(in crate::onnx) fn tail_function(call: &Call<'_>, dims: &Dims) -> Option<(Fu
 /// Before version 13, softmax runs over all axes from the given one on; since then, over that one alone.
 fn softmax_axes(call: &Call<'_>, dims: &Dims) -> Option<Along> {
     if call.opset >= 13 {
-        let axis = dims.axis(call.int("axis", -1)).ok()?;
+        let axis = dims.axis(call.int("axis", -1).ok()?).ok()?;
         along(dims, axis, axis + 1)
     } else {
-        let axis = dims.axis(call.int("axis", 1)).ok()?;
+        let axis = dims.axis(call.int("axis", 1).ok()?).ok()?;
         along(dims, axis, dims.rank())
     }
 }
