@@ -111,6 +111,9 @@ fn external_data_stay_inside_the_folder() -> Anything {
             |key: &str, value: &str| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
         w1.external_data = vec![entry("location", location)];
         w1.external_data.extend(length.map(|length| entry("length", length)));
+        if location == "twice.bin" {
+            w1.external_data.push(entry("location", "w1.bin"));
+        }
         Document::from_bytes(bytes(&model), Some(&inside)).map_err(|error| error.to_string())
     };
     let read_back = located("w1.bin", Some("24"))?;
@@ -126,6 +129,7 @@ fn external_data_stay_inside_the_folder() -> Anything {
     longer.extend([0; 4]);
     std::fs::write(inside.join("w1.bin"), longer)?;
     assert_eq!(*located("w1.bin", None)?.network(), *read(&small())?.network(), "the shape says how much to read");
+    assert!(located("twice.bin", None).map(|_| ()).expect_err("twice").contains("\"location\" is said twice"));
     assert!(located("none.bin", Some("24")).map(|_| ()).expect_err("missing").contains("does not exist"));
     assert!(located("w1.bin", Some("2400000000000")).map(|_| ()).expect_err("short").contains("is too short"));
     Ok(())

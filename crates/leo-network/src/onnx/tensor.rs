@@ -1,5 +1,6 @@
 //! Constants: what ONNX stores in tensors, decoded.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -202,6 +203,10 @@ fn external_data(proto: &TensorProto, folder: Option<&Path>) -> Result<Bytes, Te
         None => Ok(None),
         Some(text) => text.parse::<u64>().map(Some).map_err(|_| wrong(format!("has the {key} {text:?}, no number"))),
     };
+    let mut keys = HashSet::new();
+    if let Some(again) = proto.external_data.iter().find(|entry| !keys.insert(entry.key())) {
+        return Err(wrong(format!("is not certain: {:?} is said twice", again.key())));
+    }
     let path = inside(folder, location)?.ok_or_else(|| wrong("does not exist".to_owned()))?;
     let about = fs::metadata(&path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if !about.is_file() {
