@@ -7,7 +7,6 @@ import gzip, hashlib, json, math, sys
 from fractions import Fraction
 from types import SimpleNamespace as Record
 import numpy as np
-
 class Refused(Exception): """What files say is not proved. Any other exception means that one is broken."""
 def need(fine, why, *details, error=ValueError):
     if not fine: raise error(why % details)
@@ -22,7 +21,6 @@ class Exact:
     def __neg__(self): return Exact(-self.n, self.unit)
     def __abs__(self): return Exact(np.abs(self.n), self.unit)
     def __getitem__(self, key): return Exact(self.n[key], self.unit)
-    def half(self): return Exact(self.n, self.unit / 2)
     def clip(self): return Exact(np.maximum(self.n, 0), self.unit)
 def merge(function, *parts):
     """A function of the whole numbers of some arrays, once these have the same unit."""
@@ -33,7 +31,6 @@ def larger(a, b): return merge(np.maximum, a, b)
 def smaller(a, b): return merge(np.minimum, a, b)
 def join(parts): return merge(lambda *x: np.concatenate(x), *parts)
 def nothing(*shape): return Exact(np.zeros(shape, object))
-def farther(low, high, c): return larger(abs(low - c), abs(high - c))
 def exact(values):
     """Doubles as exact numbers."""
     mantissa, exponent = np.frexp(np.asarray(values, np.float64))
@@ -51,8 +48,7 @@ def digits(a):
     found[-1] -= 65536 * (found[-1] >= 32768)
     return found
 def product(a, b):
-    """A matrix times another or a vector. If that is large, products of digits are added up in doubles, which is exact
-    since none reaches 2**53, and then carried."""
+    """A matrix times another or a vector: if that is large, by digits, whose sums in doubles stay below 2**53."""
     x, y = (digits(a), digits(b)) if b.ndim == 2 and b.size and min(len(a), b.shape[1]) > 3 else ((), ())
     if not len(x) or len(b) * min(len(x), len(y)) > 2**20: return a.dot(b)
     total = np.zeros((len(x) + len(y) + 2, len(a), b.shape[1]), np.int64)
@@ -78,9 +74,7 @@ def message(data):
         need(start <= at <= len(data), "not ONNX: a field is cut off")
         fields.setdefault((key >> 3, key & 7), []).append(data[start:at])
     return fields
-def integers(data):
-    ends = [0] + [i + 1 for i, byte in enumerate(data) if byte < 128]
-    return [varint(data, start)[0] for start in ends[:-1]]
+def integers(data): return [varint(data, i)[0] for i in range(len(data)) if not i or data[i - 1] < 128]
 def content(fields, number, *wires): return b"".join(x for wire in wires for x in fields.get((number, wire), []))
 def integer(fields, number): return (integers(content(fields, number, 0)) or [0])[-1]
 def texts(fields, number): return [x.decode("utf-8") for x in fields.get((number, 2), [])]
@@ -95,10 +89,9 @@ def tensor(fields, kinds):
     raw, data = content(fields, 9, 2), content(fields, number, wire, 2)
     return (np.frombuffer(raw or data, name) if raw or wire else np.array(integers(data), name)).reshape(shape)
 def attribute(fields):  # A float, a whole number, the message of a tensor, or None if it is something else
-    kind = integer(fields, 20)
-    return np.frombuffer(content(fields, 2, 5) or bytes(4), "<f4").tolist()[-1] if kind == 1 else \
-        integer(fields, 3) if kind == 2 else part(fields, 5) if kind == 4 else None
-# Operators, and their attributes that are known here; then those with which a tail may begin
+    number = np.frombuffer(content(fields, 2, 5) or bytes(4), "<f4").tolist()[-1]
+    return {1: number, 2: integer(fields, 3), 4: part(fields, 5)}.get(integer(fields, 20))
+# Operators with the attributes that are known here; and those with which a tail may begin
 KNOWN = {"Gemm": "alpha beta transB", "Flatten": "axis", "Cast": "to", "Constant": "value", "MatMul": "", "Add": "",
          "Sub": "", "Mul": "", "Div": "", "Relu": "", "Reshape": "", "Identity": ""}
 TAIL = "Softmax LogSoftmax Hardmax ArgMax ArgMin TopK Sigmoid Tanh Exp Log Softplus Erf ReduceMax ReduceMin".split()
@@ -107,18 +100,16 @@ class Network:
     """The network in an ONNX file. Its `values` are the input, affine (`terms`: pairs of an earlier value and a matrix;
     `constant`), or ReLUs (`relu`: of which value). Batches are one sample: no operator known here can mix samples."""
     def __init__(self, data):
-        model = message(data)
-        graph = part(model, 7)
+        model, graph = message(data), part(message(data), 7)
         self.opsets = {text(o, 1): integer(o, 2) for o in messages(model, 8)}
         self.constants = {"": {}, **{text(t, 8): t for t in messages(graph, 5)}}  # Messages, until they are needed
         self.values, self.layers, self.ends, self.tail, self.names = [], [], {}, {}, {}
         inputs, outputs = [i for i in messages(graph, 11) if text(i, 1) not in self.constants], messages(graph, 12)
         need(len(inputs) == 1 and (25, 2) not in model and len(self.constants) == len(graph.get((5, 2), [])) + 1,
-             "not ONNX, or more than one input, or functions of its own, or two initializers of the same name")
+             "not ONNX, or several inputs, or functions of its own, or initializers of the same name")
         kind, needed, nodes = part(part(inputs[0], 2), 1), {text(o, 1) for o in outputs}, []
         shape = [integer(axis, 1) for axis in messages(part(kind, 2), 1)]  # An open axis has 0
-        need(integer(kind, 1) in (1, 11) and shape and shape[0] in (0, 1) and min(shape[1:], default=1) > 0,
-             "the input is not of floats, with an open batch or one of 1, and fixed axes")
+        need(integer(kind, 1) in (1, 11) and shape and shape[0] < 2 and min(shape[1:], default=1) > 0, "an odd input")
         self.add(text(inputs[0], 1), [1] + shape[1:])
         for node in reversed(messages(graph, 1)):
             if needed.intersection(texts(node, 2)): needed, nodes = needed.union(texts(node, 1)), [node] + nodes
@@ -130,8 +121,7 @@ class Network:
         self.names[name] = len(self.values), tuple(shape)
         self.layers += [] if relu is None else [len(self.values)]
         self.values.append(Record(size=len(constant.n), terms=terms, constant=constant, relu=relu, layer=layer))
-    def node(self, node, op, inputs, outputs):
-        """A node makes a constant, a value, or is part of the tail."""
+    def node(self, node, op, inputs, outputs):  # A node makes a constant, a value, or is part of the tail
         a, places = {text(x, 1): attribute(x) for x in messages(node, 5)}, (self.constants, self.names, self.tail)
         need(not any(o in p for p in places for o in outputs) and all(any(i in p for p in places) for i in inputs),
              "operator %s reads what is not there, or makes what is there already", op)
@@ -203,13 +193,11 @@ def fits(x, schema):
     if schema is float: return type(x) in (int, float) and abs(x) <= sys.float_info.max
     if isinstance(schema, type): return type(x) is schema and (schema is not int or x >= 0)
     return schema(x) if callable(schema) else type(x) is type(schema) and x == schema
-def forward(value, x, start, signed=True):
-    """What an affine value makes of what `x` says of its operands, added to a start."""
+def forward(value, x, start, signed=True):  # What an affine value makes of what `x` says of its operands, plus a start
     return sum(((w if signed else abs(w)) @ x(source) for source, w in value.terms), start)
-def span(c, lo, hi):
-    """The least and the largest value of linear functions if each operand can be anything in its range."""
+def span(c, lo, hi):  # The least and the largest value of linear functions of operands in these ranges
     middle, reach = c @ (lo + hi), abs(c) @ (hi - lo)
-    return (middle - reach).half(), (middle + reach).half()
+    return [Exact(x.n, x.unit / 2) for x in (middle - reach, middle + reach)]
 def leaves(net, layer, fact):
     """Step 3: a tree's leaves as rows (unit, sign, slopes, cuts). A cut is (layer, unit, half: 1 or -1, multiplier)."""
     rows, ways, where, sign = [], [[]], (layer, fact["unit"]), 1.0 if fact["side"] == "upper" else -1.0
@@ -219,9 +207,8 @@ def leaves(net, layer, fact):
         slopes, given = ([item], []) if cut else (item.get("slopes", []), item.get("multipliers", []))
         prove(len(given) <= len(way) <= 512 - cut and all(s[0] < layer and s[1] < net.values[net.layers[s[0]]].size
               for s in slopes), "layer %d, unit %d: a tree is too deep, or has an unknown unit or multiplier", *where)
-        ways += [way + [(*item, 1.0)], way + [(*item, -1.0)]] if cut else []
-        cuts = [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * len(way))]
-        rows += [] if cut else [(fact["unit"], sign, slopes, cuts)]
+        if cut: ways += [way + [(*item, 1.0)], way + [(*item, -1.0)]]
+        else: rows.append((where[1], sign, slopes, [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * len(way))]))
     prove(not ways, "layer %d, unit %d: a tree is not whole", *where)
     return rows
 def bounds(net, layer, rows, lo, hi):
@@ -260,8 +247,8 @@ def ranges(net, layers, lo, hi):
             continue
         g, size, j, letters = value.relu, value.size, value.layer, layers[value.layer]["units"]
         facts, at = layers[j].get("facts", []), 2 * size
-        prove(len(letters) == size and all(fact["unit"] < size for fact in facts), "layer %d has %d units", j, size)
-        prove(not letters.strip("-+~?"), "layer %d: a letter that stands for nothing", j)
+        prove(len(letters) == size and not letters.strip("-+~?") and all(fact["unit"] < size for fact in facts),
+              "layer %d has %d units", j, size)
         groups = [[(k, sign, [], [])] for sign in (1.0, -1.0) for k in range(size)
                   if layers[j].get("linear") and (sign > 0 or letters[k] != "-")] + [leaves(net, j, f) for f in facts]
         rows = [row for group in groups for row in group]
@@ -306,15 +293,14 @@ def distances(first, second, link, lo, hi):
     blocks, columns, width = [0] + first.layers + [~a for a in set(anchors.values())], {}, 1  # ~a: anchor of value a
     for block in blocks: columns[block], width = width, width + first.values[max(block, ~block)].size
     least, most = (join([exact([1.0])] + [r[max(block, ~block)] for block in blocks]) for r in (lo, hi))
-    one = exact([1.0])
     def basis(block, size): return Exact(np.eye(size, width, columns[block], dtype=object)), nothing(size)
     def column(constant): return constant[:, None] * Exact(np.eye(1, width, dtype=object))
     def rows(e, units, f=exact([1.0])): return e[0][units] * f[:, None], e[1][units] * abs(f)
     def limits(e): return tuple(x + r for x, r in zip(span(e[0], least, most), (-e[1], e[1])))
+    def farther(low, high, c): return larger(abs(low - c), abs(high - c))
     def distance(a, b): return farther(*limits((a[0] - b[0], a[1] + b[1])), nothing(1))
     def layer(j, g, low, high, claims, others):
-        """A layer by claims, pairs of a kind and a number or a list. Roles are claims too, with a layer as kind. What
-        they refer to are `others`: for such a kind, expressions of pre-activations and of outputs."""
+        """A layer by claims: pairs of a kind and a number or list. Roles are claims, with one of `others` as kind."""
         groups, parts = {}, []
         for k, (kind, _) in enumerate(claims): groups.setdefault(kind, []).append(k)
         for kind, units in groups.items():
@@ -332,11 +318,11 @@ def distances(first, second, link, lo, hi):
                 parts.append((x[0] + y[0], x[1] + y[1] + distance(mine, rows(before, sources, f))))
         back = np.argsort([k for units in groups.values() for k in units])
         return tuple(join(x)[back] for x in zip(*parts)) if parts else g
-    def passed(x, y, found, near):
-        """How far values can be apart that are made in the same way, from pairs of anchors or the input."""
-        pairs = list(zip(x.terms, y.terms)) if x.relu is None else [((x.relu, one), (y.relu, one))]
-        same = (x.relu is None, len(x.terms)) == (y.relu is None, len(y.terms)) and not (x.constant - y.constant).n.any()
-        same = same and all(anchors.get(j, None if j else 0) == i and not (a - b).n.any() for (i, a), (j, b) in pairs)
+    def passed(x, y, found, near):  # How far values are apart that are made alike, of anchors or the input
+        pairs = list(zip(x.terms, y.terms)) if x.relu is None else [((x.relu, nothing(1)), (y.relu, nothing(1)))]
+        same = (x.relu is None, len(x.terms)) == (y.relu is None, len(y.terms)) and all(
+            anchors.get(j, None if j else 0) == i and a.n.shape == b.n.shape and not (a - b).n.any()
+            for (i, a), (j, b) in pairs + [((0, x.constant), (0, y.constant))])
         return near if not same else found[y.relu][1] if y.relu is not None else forward(
             y, lambda i: found[i][1], nothing(y.size), signed=False)
     def claims_of(j, layer):
@@ -366,11 +352,10 @@ def distances(first, second, link, lo, hi):
             aside.append(e)  # Those of the second network, which come after, are never looked at
             if found is both[0] and ~v in columns: e = basis(~v, value.size)
             if found is both[1] and v in anchors:
-                near = distance(e, aside[anchors[v]])
-                e = basis(~anchors[v], value.size)[0], smaller(near, passed(first.values[anchors[v]], value, found, near))
+                a, near = anchors[v], distance(e, aside[anchors[v]])
+                e = basis(~a, value.size)[0], smaller(near, passed(first.values[a], value, found, near))
             found.append(e)
     return [distance(both[0][a], both[1][b]) for a, b in zip(first.outputs, second.outputs)]
-
 def load(data, cache={}):  # The hash of an ONNX file, and the network in it
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     key = hashlib.sha256(data).hexdigest()
@@ -395,8 +380,7 @@ def check(*paths):
     prove(len(lo) == len(hi) == domain["inputs"] == sizes[0][0] and (lo <= hi).all(), "the domain does not fit")
     total = [exact([-delta]) for delta in c["delta"]]
     for first, second, link in zip(nets, nets[1:], links):
-        counts = len(link["layers"]), len(link["roles"])
-        prove(counts == (len(first.layers), len(second.layers)), "a link is of %d and %d layers, not its nets", *counts)
+        prove([len(link["layers"]), len(link["roles"])] == [len(first.layers), len(second.layers)], "other layers")
         found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
         witnesses(first, link, lo, hi)
         if first is not second: total = [a + b for a, b in zip(total, distances(first, second, link, *found))]
@@ -405,8 +389,7 @@ def check(*paths):
 def answer(paths):
     try: return "verified", check(*paths)
     except Refused as error: return "refused", str(error)
-    except Exception as error:  # Whatever a file that cannot be read leads to
-        return "broken", str(error).replace("\n", " ") or type(error).__name__
+    except Exception as error: return "broken", str(error).replace("\n", " ") or type(error).__name__  # Of any kind
 if __name__ == "__main__":
     np.seterr(all="ignore")
     batch = sys.argv[1:2] == ["--batch"]
