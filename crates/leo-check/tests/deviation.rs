@@ -114,9 +114,9 @@ fn what_makes_no_sense_is_refused() -> Anything {
 /// What a value of the second network is expressed by is one thing, and an operator does the same only to the same shapes.
 #[test]
 fn anchors_do_not_vouch_for_each_other() -> Anything {
-    let number = |number: f64| Ok::<_, NetworkError>(Broadcast::new(Shape::new([1])?, vec![number])?);
-    let times = |factor| Ok::<_, NetworkError>(Elementwise::new(Arithmetic::Multiply, number(factor)?)?);
-    let plus_one = || Ok::<_, NetworkError>(Elementwise::new(Arithmetic::Add, number(1.0)?)?);
+    let number = |number: f64| Broadcast::new(Shape::new([1])?, vec![number]);
+    let times = |factor| Elementwise::new(Arithmetic::Multiply, number(factor)?);
+    let plus_one = || Elementwise::new(Arithmetic::Add, number(1.0)?);
     let domain = Domain::uniform(1, 0.0, 1.0)?;
     let mut builder = Network::builder(Shape::new([1])?);
     let five = builder.add("five", times(5.0)?, &[ValueId::INPUT])?;

@@ -17,6 +17,7 @@ use leo_check::{Certificate, Exact, Sealed, verify};
 use leo_compress::{Method, Options, Tolerance};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Network};
+use leo_stability::Engine;
 use num_traits::Zero;
 use serde_json::Value;
 
@@ -53,10 +54,12 @@ fn case(seed: u64) -> Anything<Case> {
     let network = random_network(&mut random, 1, depth)?;
     let domain = random_domain(&mut random, 1);
     let before = document(&network, Float::F32);
+    // The same proofs with and without a solver.
+    let stability = leo_stability::Options { engine: Engine::Bounds, ..leo_stability::Options::default() };
     let options = [
-        Options::default(),
-        Options { tolerance: Some(Tolerance::Absolute(0.01)), ..Options::default() },
-        Options { method: Method::Leo, ..Options::default() },
+        Options { stability, ..Options::default() },
+        Options { tolerance: Some(Tolerance::Absolute(0.01)), stability, ..Options::default() },
+        Options { method: Method::Leo, stability, ..Options::default() },
     ];
     let after = shrink(&before, &domain, &options[random.usize(0..3)]);
     let [first, second] = [before.to_bytes()?, after.document.to_bytes()?];
@@ -186,7 +189,7 @@ fn no_false_certificate_is_verified() -> Anything {
     println!(
         "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; {kinds:?}"
     );
-    assert!(made >= 2000 && false_ones >= 1000 && passed >= 100, "{made} {false_ones} {passed}");
+    assert!(made >= 2000 && false_ones >= 900 && passed >= 300, "{made} {false_ones} {passed}");
     assert!(kinds.is_diverse(), "{kinds:?}");
     files.ask_the_other_checker()
 }
