@@ -45,17 +45,23 @@ impl Fraction {
         self.mantissa.sign() == Sign::NoSign
     }
 
-    /// The number, unless it is too long.
-    fn kept(self) -> Exact {
+    fn is_short(&self) -> bool {
         let divisor = self.divisor.as_deref().map_or(0, BigInt::bits);
-        let bits = self.mantissa.bits().max(divisor).max(self.exponent.unsigned_abs());
-        Exact((bits <= MAX_BITS || self.is_zero()).then_some(self))
+        self.mantissa.bits().max(divisor).max(self.exponent.unsigned_abs()) <= MAX_BITS || self.is_zero()
     }
 
-    /// Adds another number; none if it gets too long.
-    fn plus(mut self, mut other: Self) -> Exact {
+    /// The number, unless it is too long.
+    fn kept(self) -> Exact {
+        Exact(self.is_short().then_some(self))
+    }
+
+    /// Adds another number.
+    fn add(&mut self, mut other: Self) {
         if self.is_zero() || other.is_zero() {
-            return if self.is_zero() { other } else { self }.kept();
+            if self.is_zero() {
+                *self = other;
+            }
+            return;
         }
         if self.divisor != other.divisor {
             let [mine, theirs] = [&self.divisor, &other.divisor].map(|divisor| divisor.as_deref().cloned());
@@ -66,12 +72,15 @@ impl Fraction {
             self.divisor = Some(Arc::new(mine / common * theirs));
         }
         // Exponents are limited, and so is the shift.
-        let exponent = self.exponent.min(other.exponent);
-        self.mantissa <<= (self.exponent - exponent) as usize;
-        other.mantissa <<= (other.exponent - exponent) as usize;
+        match self.exponent.cmp(&other.exponent) {
+            Ordering::Less => other.mantissa <<= (other.exponent - self.exponent) as usize,
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                self.mantissa <<= (self.exponent - other.exponent) as usize;
+                self.exponent = other.exponent;
+            }
+        }
         self.mantissa += other.mantissa;
-        self.exponent = exponent;
-        self.kept()
     }
 
     fn times(&self, other: &Self) -> Exact {
@@ -139,10 +148,14 @@ impl Exact {
 
     /// Adds a number that is not needed any more.
     fn take(&mut self, other: Option<Fraction>) {
-        *self = match (self.0.take(), other) {
-            (Some(mine), Some(other)) => mine.plus(other),
-            _ => Self(None),
+        let (Some(mine), Some(other)) = (&mut self.0, other) else {
+            self.0 = None;
+            return;
         };
+        mine.add(other);
+        if !mine.is_short() {
+            self.0 = None;
+        }
     }
 }
 
