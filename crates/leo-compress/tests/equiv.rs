@@ -1,11 +1,14 @@
 //! Networks that compute the same are found to, whatever was done to one of them; and what is not the same is never said to be.
 
+#[path = "support/chains.rs"]
+mod chains;
 #[path = "support/points.rs"]
 mod points;
 #[path = "laws/random.rs"]
 mod random;
 mod support;
 
+use chains::{Layers, chain, dense};
 use fastrand::Rng;
 use leo_check::Checker;
 use leo_compress::{Comparison, EquivError, Method, Options, Tolerance, equivalent, largest_difference, observe};
@@ -19,25 +22,6 @@ use random::{random_domain, random_network};
 use support::{document, evaluate, exact, shrink};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-/// Weights and biases of one layer after another; ReLUs between them.
-type Layers = Vec<(Vec<Vec<f64>>, Vec<f64>)>;
-
-fn dense(rows: &[Vec<f64>], bias: &[f64]) -> Result<Dense, NetworkError> {
-    Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))
-}
-
-fn chain(layers: &Layers) -> Result<Network, NetworkError> {
-    let mut builder = Network::builder(Shape::new([layers[0].0[0].len()])?);
-    let mut value = ValueId::INPUT;
-    for (index, (rows, bias)) in layers.iter().enumerate() {
-        value = builder.add(format!("fc{index}"), dense(rows, bias)?, &[value])?;
-        if index + 1 < layers.len() {
-            value = builder.add(format!("relu{index}"), Relu, &[value])?;
-        }
-    }
-    builder.finish(vec![value])
-}
 
 /// Layers of these widths, with weights that are no round numbers.
 fn random_layers(random: &mut Rng, widths: &[usize]) -> Layers {

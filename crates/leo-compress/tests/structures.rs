@@ -1,37 +1,21 @@
 //! Networks with a structure that is known to be removable, or known not to be.
 
+#[path = "support/chains.rs"]
+mod chains;
 #[path = "support/points.rs"]
 mod points;
 mod support;
 
+use chains::{Layers, chain, dense};
 use fastrand::Rng;
 use leo_compress::{Compressed, Method, Options, Rule, Tolerance};
 use leo_network::onnx::Float;
-use leo_network::op::{Dense, Matrix, Relu, Sum};
-use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
+use leo_network::op::{Dense, Relu, Sum};
+use leo_network::{Domain, Network, Shape, ValueId};
 use points::random_point;
 use support::{document, evaluate, exact, shrink};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-/// Weights and biases of one layer after another; ReLUs between them.
-type Layers = Vec<(Vec<Vec<f64>>, Vec<f64>)>;
-
-fn dense(rows: &[Vec<f64>], bias: &[f64]) -> Result<Dense, NetworkError> {
-    Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))
-}
-
-fn chain(layers: &Layers) -> Result<Network, NetworkError> {
-    let mut builder = Network::builder(Shape::new([layers[0].0[0].len()])?);
-    let mut value = ValueId::INPUT;
-    for (index, (rows, bias)) in layers.iter().enumerate() {
-        value = builder.add(format!("fc{index}"), dense(rows, bias)?, &[value])?;
-        if index + 1 < layers.len() {
-            value = builder.add(format!("relu{index}"), Relu, &[value])?;
-        }
-    }
-    builder.finish(vec![value])
-}
 
 /// Layers of these widths whose units are all unstable on [-1, 1], in general position.
 fn random_layers(random: &mut Rng, widths: &[usize]) -> Layers {
