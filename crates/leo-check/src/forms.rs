@@ -85,9 +85,9 @@ pub(crate) struct Room(usize);
 const BLOCK: usize = 16;
 
 impl Room {
-    /// Two gibibytes, or as much as exact numbers of a few hundred bits.
+    /// Four gibibytes, or about as much of exact numbers of a few hundred bits.
     pub(crate) fn new<N: Number>() -> Self {
-        Self(if N::ROUNDS { 1 << 28 } else { 1 << 25 })
+        Self(if N::ROUNDS { 1 << 29 } else { 1 << 25 })
     }
 
     /// Takes room for a block of so many rows and columns; none if there is not as much left.

@@ -262,7 +262,7 @@ impl<'a> Attempts<'a> {
     fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Option<Rewritten>, CompressError> {
         match rewrite(self.document, self.facts, self.regions, plans, float) {
             Ok(rewritten) => Ok(Some(rewritten)),
-            Err(CompressError::Network(_) | CompressError::Onnx(_) | CompressError::TooLarge) => Ok(None),
+            Err(CompressError::Network(_) | CompressError::Onnx(_)) => Ok(None),
             Err(other) => Err(other),
         }
     }
