@@ -122,8 +122,11 @@ impl Run<'_, '_> {
             unstable.extend(units.map(|(unit, _)| (layer, unit)));
         }
         let (points, shown) = self.witnesses.cover(&unstable);
-        for (&(layer, _), shown) in unstable.iter().zip(shown) {
-            layers[layer].witnesses.push(shown);
+        for (&(layer, unit), shown) in unstable.iter().zip(shown) {
+            match shown {
+                Some(shown) => layers[layer].witnesses.push(shown),
+                None => layers[layer].units[unit] = Status::Undecided,
+            }
         }
         Proof { layers, points }
     }

@@ -29,6 +29,9 @@ const STRIDES: [f64; 3] = [1.0, 0.5, 0.1];
 
 /// The most points that are evaluated together: a task for one thread.
 const BLOCK: usize = 64;
+/// How many products it may take to look at all points of a certificate again: a second or two. But so many points there may be.
+const COVER_PRODUCTS: usize = 1 << 30;
+const FEWEST_POINTS: usize = 16;
 /// How many such blocks are prepared at once, for however many threads.
 const BLOCKS_AT_ONCE: usize = 16;
 
@@ -186,8 +189,8 @@ impl<'n> Witnesses<'n> {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
     }
 
-    /// A few points that show all these units, each with its layer, off and on: which of the points, for each unit.
-    pub(crate) fn cover(&self, units: &[(usize, usize)]) -> (Vec<Vec<f64>>, Vec<[usize; 2]>) {
+    /// A few points that show these units, each with its layer, off and on: which of the points, for each unit; none for those that would take too many points.
+    pub(crate) fn cover(&self, units: &[(usize, usize)]) -> (Vec<Vec<f64>>, Vec<Option<[usize; 2]>>) {
         let is_corner = |point: &[f64]| {
             let mut bounds = point.iter().zip(self.domain.lo().iter().zip(self.domain.hi()));
             bounds.all(|(x, (lo, hi))| x == lo || x == hi)
@@ -201,8 +204,9 @@ impl<'n> Witnesses<'n> {
         order.sort_by_key(|&(inner, ..)| inner);
         let (mut points, mut shown) = (Vec::new(), vec![[None; 2]; units.len()]);
         let mut workspace = self.evaluator.workspace();
+        let most = (COVER_PRODUCTS / self.network.multiply_adds().max(1)).max(FEWEST_POINTS);
         for (_, index, sign) in order {
-            if shown[index][sign].is_some() {
+            if shown[index][sign].is_some() || points.len() == most {
                 continue;
             }
             let (layer, unit) = units[index];
@@ -218,7 +222,7 @@ impl<'n> Witnesses<'n> {
             shown[index][sign] = Some(points.len());
             points.push(point.to_vec());
         }
-        (points, shown.into_iter().map(|shown| shown.map(Option::unwrap_or_default)).collect())
+        (points, shown.into_iter().map(|[off, on]| Some([off?, on?])).collect())
     }
 
     /// Settles which signs of these units points have, where rounding in an evaluation leaves a doubt.
