@@ -288,8 +288,8 @@ def distances(first, second, link, lo, hi):
         prove(a in first.names and b in second.names and math.prod(first.names[a][1]) == math.prod(second.names[b][1]),
               "anchor '%s', '%s' is not there, or has values of different sizes", a, b)
         a, b = first.names[a][0], second.names[b][0]
-        prove(a and b and b not in anchors and a not in anchors.values(), "an input, or a value in two anchors")
-        anchors[b] = a
+        prove(a == b == 0 or a * b and anchors.get(b, a) == a and (b in anchors or a not in anchors.values()), "twice")
+        anchors.update({b: a} if a else {})  # What is only reshaped is the same value: a pair may be there twice
     blocks, columns, width = [0] + first.layers + [~a for a in set(anchors.values())], {}, 1  # ~a: anchor of value a
     for block in blocks: columns[block], width = width, width + first.values[max(block, ~block)].size
     least, most = (join([exact([1.0])] + [r[max(block, ~block)] for block in blocks]) for r in (lo, hi))

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io;
+use std::path::Path;
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -51,6 +52,15 @@ impl Display for Negative {
 }
 
 impl std::error::Error for Negative {}
+
+/// Whether two names stand for the same file, which need not be there yet.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
+    };
+    a == b || place(a).is_some_and(|a| Some(a) == place(b))
+}
 
 /// Text without line breaks or other control characters, and not too long.
 pub fn one_line(text: &str) -> String {

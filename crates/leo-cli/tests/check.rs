@@ -116,7 +116,11 @@ fn certificates_go_where_they_are_wanted() -> Anything {
     assert!(compress(&["-o", "a.onnx", "--certificate", "proof.json"]).status.success());
     assert!(exists("proof.json") && !exists("a.leo"));
     assert!(leo(folder.path(), &["check", "three.nnet", "a.onnx", "proof.json"]).status.success());
-    for options in [["-o", "b.leo", "--certificate", "b.leo"], ["-o", "b.onnx", "--certificate", "three.nnet"]] {
+    for options in [
+        ["-o", "b.leo", "--certificate", "./b.leo"],
+        ["-o", "b.onnx", "--certificate", "b.onnx"],
+        ["-o", "b.onnx", "--certificate", "three.nnet"],
+    ] {
         let output = compress(&options);
         assert_eq!(output.status.code(), Some(2), "{options:?}");
         assert!(String::from_utf8(output.stderr)?.contains("would overwrite a network"), "{options:?}");

@@ -95,6 +95,10 @@ fn the_verdict_is_one_sentence() -> Anything {
     let [a, b] = [a?.run(&input, None)?, b?.run(&input, None)?].map(|outputs| outputs.to_vec::<f64>()[0]);
     assert!((a - b).abs() > 0.4, "{a} and {b}");
 
+    let output = equiv(folder.path(), ["three.nnet", "more.nnet"], &["--counterexample", "./more.nnet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr)?.contains("would overwrite a network"));
+
     // What differs by less than is tolerated is equal, as far as that goes.
     let (json, code) = report(folder.path(), ["three.nnet", "more.nnet"], &["--tolerance", "0.75"])?;
     assert_eq!((&json["verdict"], code), (&"equal".into(), Some(0)));

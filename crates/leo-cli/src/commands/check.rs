@@ -83,7 +83,7 @@ impl Report {
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {
             0.0 => format!("all outputs of {small} are exactly those of {model} in real arithmetic"),
-            _ => format!("no output of {small} is further than {delta:.2e} from that of {model}"),
+            _ => format!("no output of {small} is further than {delta:e} from that of {model}"),
         };
         format!("verified{arithmetic}: for all inputs of the domain ({domain}) {claim}")
     }

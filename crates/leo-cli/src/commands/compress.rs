@@ -17,7 +17,7 @@ use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
-use crate::output::{counted, grouped, listed, one_line, table};
+use crate::output::{counted, grouped, is_same_file, listed, one_line, table};
 use crate::progress::AnalysisBar;
 use crate::samples::{self, Samples};
 use crate::search;
@@ -254,8 +254,9 @@ fn certificate_path(arguments: &Compress) -> Result<Option<PathBuf>> {
     };
     for other in [output, &arguments.model] {
         ensure!(
-            path != *other && !is_same_file(&path, other),
-            "the certificate would overwrite a network; give --certificate"
+            !is_same_file(&path, other),
+            "--certificate {}: would overwrite a network; give another name",
+            path.display()
         );
     }
     Ok(Some(path))
@@ -272,13 +273,6 @@ fn certify(first: &Sealed, bytes: &[u8], compressed: &Compressed, domain: &Domai
         );
     }
     Ok(certificate)
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
-    }
 }
 
 impl Report {

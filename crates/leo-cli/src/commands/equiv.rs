@@ -5,15 +5,16 @@ use std::io::{Write, stdout};
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use leo_compress::{Apart, EquivError, Observed, Unmatched, equivalent, observe};
+use anyhow::{Context, Result, bail, ensure};
+use leo_compress::{Apart, Comparison, EquivError, Observed, Unmatched, equivalent, observe};
 use leo_network::{Array, Format, Model, Network};
+use leo_stability::{Engine, Options};
 use serde::Serialize;
 
 use crate::args::Equiv;
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
-use crate::output::{Negative, counted, listed, one_line};
+use crate::output::{Negative, counted, is_same_file, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::samples::{self, Samples};
 use crate::search;
@@ -107,6 +108,11 @@ pub fn run(arguments: &Equiv) -> Result<()> {
     let samples = data.map(|path| samples::load(path, arguments.domain.divide, first)).transpose()?;
     let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
     let outside = outside.with_context(of_data)?;
+    for (path, other) in
+        arguments.counterexample.iter().flat_map(|path| [(path, &arguments.first), (path, &arguments.second)])
+    {
+        ensure!(!is_same_file(path, other), "--counterexample: would overwrite a network; give another name");
+    }
     let reading = start.elapsed();
 
     let networks = [first.network(), second.network()];
@@ -130,7 +136,16 @@ pub fn run(arguments: &Equiv) -> Result<()> {
     if !is_different {
         let bar = AnalysisBar::new();
         let options = search::options(&arguments.search, start, samples.as_ref(), &bar)?;
-        let compared = equivalent(networks[0], networks[1], &domain, &options);
+        // Mostly that is enough without a search for units that are hard to decide.
+        let quick = Options { engine: Engine::Bounds, nodes: Some(0), ..options };
+        let mut compared = equivalent(networks[0], networks[1], &domain, &quick);
+        let is_close = |compared: &Comparison| {
+            let mut pairs = compared.deviation.iter().zip(&outputs);
+            pairs.all(|(bounds, output)| bounds.iter().all(|bound| *bound <= output.tolerance))
+        };
+        if compared.as_ref().is_ok_and(|compared| !is_close(compared)) {
+            compared = equivalent(networks[0], networks[1], &domain, &options);
+        }
         bar.finish();
         let compared = match compared {
             Err(EquivError::Interrupted) => return Err(Interrupted("nothing is proved".to_owned()).into()),
