@@ -144,12 +144,12 @@ pub fn deviation<N: Number>(
     Ok(outputs.map(distances).collect())
 }
 
-/// Checks that anchors are pairs of values of the same size, that no value is in two of them, and that the input is in none: what a value of the second network is
+/// Checks that anchors are pairs of values of the same size, that no value is in two different ones, and that the input is in none: what a value of the second network is
 /// expressed by must be one thing.
 fn check_anchors(first: &Network, second: &Network, anchors: &[(ValueId, ValueId)]) -> Result<(), Mismatch> {
     let made = |network: &Network, value: ValueId| value.node().is_some_and(|node| node < network.nodes().len());
     let (mut mine, mut theirs) = (HashSet::new(), HashSet::new());
-    for &(a, b) in anchors {
+    for &(a, b) in anchors.iter().collect::<HashSet<_>>() {
         let fit = made(first, a) && made(second, b) && first.shape(a).elements() == second.shape(b).elements();
         if !fit || !mine.insert(a) || !theirs.insert(b) {
             return Err(Mismatch::Anchor);
