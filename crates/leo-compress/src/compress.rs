@@ -1,6 +1,5 @@
 //! From a file to a smaller one.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use leo_check::Mismatch;
@@ -9,9 +8,9 @@ use leo_network::{Domain, DomainError, NetworkError};
 use leo_stability::{Engine, Stopped};
 
 use crate::certify::Step;
-use crate::plan::{Fate, Rule};
+use crate::history::History;
 use crate::region::Pinned;
-use crate::rewrite::{Plans, Rewritten};
+use crate::rewrite::Rewritten;
 use crate::round::{self, Round};
 use crate::tolerance::Tolerance;
 
@@ -55,10 +54,8 @@ pub struct Compressed {
     pub document: Document,
     /// Whether it is another one than before.
     pub changed: bool,
-    /// How many units each rule removed. Units that are always on count as far as nothing had to take their place.
-    pub removed: BTreeMap<Rule, usize>,
-    /// How many units carry linear functions past their layers, among those that are there.
-    pub carriers: usize,
+    /// What became of every unit.
+    pub history: History,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain: proved.
     pub delta: Vec<Vec<f64>>,
     /// How much of that would remain with weights in double precision: what was approximated on purpose.
@@ -136,8 +133,7 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
     let mut compressed = Compressed {
         document: document.clone(),
         changed: false,
-        removed: BTreeMap::new(),
-        carriers: 0,
+        history: History::default(),
         delta: outputs.map(|&value| vec![0.0; document.network().shape(value).elements()]).collect(),
         approximation: 0.0,
         undecided: 0,
@@ -173,31 +169,8 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
 }
 
 impl Compressed {
-    /// Counts what was removed, and adds up how far outputs can have moved.
-    pub(crate) fn account(&mut self, plans: &Plans<'_>, rewritten: &Rewritten) {
-        let mut replaced = 0;
-        for (region, plan) in plans {
-            replaced += plan.carriers(region);
-            for (layer, fates) in region.layers.iter().zip(&plan.fates) {
-                for fate in fates {
-                    if let Fate::Gone(rule, _) = fate {
-                        *self.removed.entry(*rule).or_default() += layer.positions;
-                    }
-                }
-            }
-        }
-        for &on in plans.iter().flat_map(|(region, _)| &region.linear).flat_map(|linear| &linear.on) {
-            *self.removed.entry(if on { Rule::Folded } else { Rule::Inactive }).or_default() += 1;
-        }
-        self.carriers += replaced;
-        // Whose place they took: that of linear units first, then of negative multiples, which have a linear part too.
-        for rule in [Rule::Linear, Rule::Opposite, Rule::Dead, Rule::Multiple, Rule::Negligible] {
-            if let Some(count) = self.removed.get_mut(&rule) {
-                let part = replaced.min(*count);
-                (*count, replaced) = (*count - part, replaced - part);
-            }
-        }
-        self.removed.retain(|_, count| *count > 0);
+    /// Adds up how far outputs can have moved.
+    pub(crate) fn add_delta(&mut self, rewritten: &Rewritten) {
         for (sums, deltas) in self.delta.iter_mut().zip(&rewritten.deviation) {
             sums.iter_mut()
                 .zip(deltas)

@@ -48,6 +48,7 @@ mod equiv;
 mod exact;
 mod fingerprint;
 mod full;
+mod history;
 mod leo;
 mod linear;
 mod normal;
@@ -62,6 +63,7 @@ mod traffic;
 
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
 pub use equiv::{Comparison, EquivError, Unmatched, equivalent};
+pub use history::{History, Place};
 pub use observe::{Apart, Observed, largest_difference, observe};
 pub use plan::Rule;
 pub use region::Pinned;

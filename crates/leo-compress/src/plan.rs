@@ -136,15 +136,6 @@ impl Plan {
         self.layers.iter().map(|planned| planned.units.len() * region.layers[planned.layer].positions).sum()
     }
 
-    /// How many of them carry linear functions.
-    pub(crate) fn carriers(&self, region: &Region) -> usize {
-        let count = |planned: &Planned| {
-            let carriers = planned.units.iter().filter(|origin| **origin == Origin::Carrier).count();
-            carriers * region.layers[planned.layer].positions
-        };
-        self.layers.iter().map(count).sum()
-    }
-
     /// Whether anything is gained.
     pub(crate) fn gains(&self, region: &Region) -> bool {
         self.units(region) < region.units()

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::certify::Step;
 use crate::compress::{CompressError, Compressed, Method, Options, largest};
 use crate::full::Outline;
+use crate::history::History;
 use crate::plan::Plan;
 use crate::region::{self, Region, Regions};
 use crate::rewrite::{Plans, Rewritten, rewrite};
@@ -66,6 +67,7 @@ impl Round<'_> {
             let units = analysis.layers.iter().flat_map(|layer| &layer.units);
             compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
             compressed.stopped = analysis.stopped;
+            compressed.history = History::begin(&analysis.layers);
             compressed.pinned.clone_from(&regions.pinned);
         }
         let is_exact = self.tolerance == Tolerance::Zero;
@@ -85,7 +87,8 @@ impl Round<'_> {
             }
             return Ok(None);
         };
-        compressed.account(&plans, &rewritten);
+        compressed.history.add(document.network(), &plans, &rewritten.pairs);
+        compressed.add_delta(&rewritten);
         compressed.steps.push(Step { before: document.clone(), proof: analysis.proof, pairs: rewritten.pairs });
         compressed.approximation += approximation;
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));

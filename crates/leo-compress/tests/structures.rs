@@ -191,10 +191,10 @@ fn leo_merges_what_depends_and_the_normal_form_carries_what_is_read() -> Anythin
     let domain = unit_box(2)?;
     let zero = Some(Tolerance::Zero);
     let leo = compressed(&network, &domain, &Options { method: Method::Leo, ..Options::default() })?;
-    assert_eq!((leo.document.network().hidden(), leo.removed[&Rule::Merged]), (vec![3], 2));
+    assert_eq!((leo.document.network().hidden(), leo.history.count()[&Rule::Merged]), (vec![3], 2));
     let full = compressed(&network, &domain, &Options { tolerance: zero, ..Options::default() })?;
-    assert_eq!((full.document.network().hidden(), full.carriers), (vec![2], 1));
-    assert_eq!(full.removed[&Rule::Linear], 3);
+    assert_eq!((full.document.network().hidden(), full.history.carriers()), (vec![2], 1));
+    assert_eq!(full.history.count()[&Rule::Linear], 3);
     let bit_exact = compressed(&network, &domain, &Options { bit_exact: true, ..Options::default() })?;
     assert!(!bit_exact.changed, "merging rounds");
     Ok(())

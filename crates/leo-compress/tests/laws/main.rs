@@ -8,7 +8,7 @@ mod support;
 
 use fastrand::Rng;
 use leo_check::Checker;
-use leo_compress::{Compressed, Method, Options, Tolerance, largest_difference};
+use leo_compress::{Compressed, History, Method, Options, Tolerance, largest_difference};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Evaluator, Network};
 use num_traits::{Signed, ToPrimitive};
@@ -104,8 +104,9 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
         }
         let (few, many) = (units(&after.document), units(&before));
         prop_assert!(after.changed == (few < many) && few <= many, "{label:?}: {many} units became {few}");
-        let removed: usize = after.removed.values().sum();
-        prop_assert_eq!(removed, many - few, "{:?}: {:?}", label, &after.removed);
+        let removed: usize = after.history.count().values().sum();
+        prop_assert_eq!(removed, many - few, "{:?}: {:?}", label, after.history.count());
+        check_history(&after)?;
         prop_assert!(after.changed || after.document.to_bytes().ok() == before.to_bytes().ok());
         let again = shrink(&after.document, &domain, &options);
         prop_assert!(
@@ -113,12 +114,27 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
             "{label:?}: {:?}, and again {:?} {:?}",
             after.document.network().hidden(),
             again.document.network().hidden(),
-            again.removed
+            again.history.count()
         );
         counts.push(few);
     }
     prop_assert!(counts[1] <= counts[0] && counts[2] <= counts[1] && counts[3] <= counts[0], "{counts:?}");
     prop_assert!(counts[5] <= counts[4], "{counts:?}");
+    Ok(())
+}
+
+/// Every unit that was there is removed or is one of the new ones, and never both.
+fn check_history(after: &Compressed) -> Result<(), TestCaseError> {
+    let History { layers, removed, origins } = &after.history;
+    let widths: Vec<usize> = origins.iter().map(Vec::len).collect();
+    prop_assert_eq!(widths, after.document.network().hidden());
+    let mut kept: Vec<Vec<bool>> = layers.iter().map(|layer| vec![false; layer.units.len()]).collect();
+    for place in origins.iter().flatten().flatten() {
+        prop_assert!(!std::mem::replace(&mut kept[place.layer][place.unit], true), "{:?} is there twice", place);
+    }
+    for (kept, removed) in kept.iter().flatten().zip(removed.iter().flatten()) {
+        prop_assert_eq!(*kept, removed.is_none());
+    }
     Ok(())
 }
 

@@ -1,0 +1,100 @@
+//! What became of every unit, in however many rounds.
+
+use std::collections::BTreeMap;
+
+use leo_check::{Correspondence, Role};
+use leo_network::Network;
+use leo_stability::Layer;
+
+use crate::plan::{Fate, Rule};
+use crate::rewrite::Plans;
+
+/// Which unit of the file that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Its layer of ReLUs, counted from 0.
+    pub layer: usize,
+    /// Its number in the layer, from 0.
+    pub unit: usize,
+}
+
+/// What became of the units of the file that was given, and where those of the new one come from.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The layers of ReLUs as they were found, before anything was removed.
+    pub layers: Vec<Layer>,
+    /// For each of their units, the rule that removed it, if one did.
+    pub removed: Vec<Vec<Option<Rule>>>,
+    /// For each unit of each layer of the new file, which unit it was. Where it was none, it carries a linear function past its layer.
+    pub origins: Vec<Vec<Option<Place>>>,
+}
+
+impl History {
+    /// Begins with a file to which nothing was done yet.
+    pub(crate) fn begin(layers: &[Layer]) -> Self {
+        let places = |(layer, found): (usize, &Layer)| {
+            (0..found.units.len()).map(|unit| Some(Place { layer, unit })).collect::<Vec<_>>()
+        };
+        Self {
+            layers: layers.to_vec(),
+            removed: layers.iter().map(|layer| vec![None; layer.units.len()]).collect(),
+            origins: layers.iter().enumerate().map(places).collect(),
+        }
+    }
+
+    /// Adds what a round did to the file before it.
+    pub(crate) fn add(&mut self, before: &Network, plans: &Plans<'_>, pairs: &Correspondence) {
+        let layers: BTreeMap<usize, usize> =
+            before.relu_layers().enumerate().map(|(index, node)| (node, index)).collect();
+        for (region, plan) in plans {
+            for (layer, fates) in region.layers.iter().zip(&plan.fates) {
+                for (channel, fate) in fates.iter().enumerate() {
+                    let Fate::Gone(rule, _) = fate else { continue };
+                    for position in 0..layer.positions {
+                        self.remove(layers[&layer.node], position * fates.len() + channel, *rule);
+                    }
+                }
+            }
+            for linear in &region.linear {
+                for (unit, &on) in linear.on.iter().enumerate() {
+                    self.remove(layers[&linear.node], unit, if on { Rule::Folded } else { Rule::Inactive });
+                }
+            }
+        }
+        let origin = |role: &Role| match *role {
+            Role::Copy { layer, unit, .. } => self.origins[layers[&layer]][unit],
+            Role::Linear | Role::Constant(_) => None,
+        };
+        self.origins = pairs.roles.iter().map(|roles| roles.iter().map(origin).collect()).collect();
+    }
+
+    /// A unit of the file as it is at this point goes. What no unit was is not missed.
+    fn remove(&mut self, layer: usize, unit: usize, rule: Rule) {
+        if let Some(Place { layer, unit }) = self.origins[layer][unit] {
+            self.removed[layer][unit] = Some(rule);
+        }
+    }
+
+    /// How many units of the new file carry linear functions past their layers.
+    pub fn carriers(&self) -> usize {
+        self.origins.iter().flatten().filter(|origin| origin.is_none()).count()
+    }
+
+    /// How many units each rule removed. Units that are always on count as far as nothing had to take their place.
+    pub fn count(&self) -> BTreeMap<Rule, usize> {
+        let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
+        for rule in self.removed.iter().flatten().flatten() {
+            *counts.entry(*rule).or_default() += 1;
+        }
+        // Whose place carriers took: that of linear units first, then of negative multiples, which have a linear part too.
+        let mut carriers = self.carriers();
+        for rule in [Rule::Linear, Rule::Opposite, Rule::Dead, Rule::Multiple, Rule::Negligible] {
+            if let Some(count) = counts.get_mut(&rule) {
+                let part = carriers.min(*count);
+                (*count, carriers) = (*count - part, carriers - part);
+            }
+        }
+        counts.retain(|_, count| *count > 0);
+        counts
+    }
+}
