@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use tempfile::NamedTempFile;
 
 use crate::array::ArrayError;
 use crate::domain::DomainError;
@@ -156,17 +157,50 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, Problem> {
 /// # Errors
 /// If the folder does not exist or cannot be written to, or the disk is full. `path` is then as it was.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    try_write(path, bytes).map_err(|error| Problem::Write(error).in_file(path))
+    write_together(&[(path, bytes)])
 }
 
-fn try_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes files that belong together, each as [`write_atomically`] does, and none before there is room for all.
+///
+/// # Errors
+/// As for one file; then all are as they were, unless renaming fails, which only happens if folders change meanwhile.
+pub fn write_together(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
+    let failed = |path: &Path, error: io::Error| Problem::Write(error).in_file(path);
+    let mut prepared = Vec::new();
+    for &(path, bytes) in files {
+        prepared.push((path, bytes, prepare(path, bytes).map_err(|error| failed(path, error))?));
+    }
+    for (path, bytes, prepared) in prepared {
+        prepared.finish(bytes).map_err(|error| failed(path, error))?;
+    }
+    Ok(())
+}
+
+/// A file that is as good as written.
+enum Prepared {
+    /// It is complete, and only its name is missing.
+    Unnamed(NamedTempFile, PathBuf),
+    /// It is no regular file, and takes what is written at once.
+    Special(File),
+}
+
+impl Prepared {
+    fn finish(self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Unnamed(file, path) => Ok(file.persist(path).map(drop)?),
+            Self::Special(mut file) => file.write_all(bytes),
+        }
+    }
+}
+
+fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     if path.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
     let target = path.canonicalize();
     let path = target.as_deref().unwrap_or(path);
     if path.exists() && !path.is_file() {
-        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        return Ok(Prepared::Special(File::options().write(true).open(path)?));
     }
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -184,8 +218,7 @@ fn try_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    Ok(Prepared::Unnamed(file, path.to_owned()))
 }
 
 /// Which kind of file a name stands for: its suffix in lower case, not counting `.gz`.
@@ -234,6 +267,7 @@ mod tests {
         write_atomically(&path, b"old").map_err(io::Error::other)?;
         assert!(write_atomically(&folder.path().join("missing/x"), b"new").is_err());
         assert!(write_atomically(folder.path(), b"new").is_err());
+        assert!(write_together(&[(&path, b"new"), (&folder.path().join("missing/x"), b"new")]).is_err());
         assert_eq!(std::fs::read(&path)?, b"old");
         assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
         Ok(())

@@ -60,7 +60,7 @@ pub mod vnnlib;
 pub use array::Array;
 pub use domain::{Domain, DomainError};
 pub use evaluate::{Evaluator, Values, Workspace};
-pub use file::{FileError, Problem, read_file, write_atomically};
+pub use file::{FileError, Problem, read_file, write_atomically, write_together};
 pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, Network, Node, ValueId};
 pub use product::{Real, add_product, add_product_transposed};
