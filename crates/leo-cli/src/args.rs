@@ -18,6 +18,14 @@ use crate::seeds::Seeds;
 #[derive(Debug, Parser)]
 #[command(name = "leo", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
 pub struct Arguments {
+    /// Print no report and no progress, only errors and what was asked for, such as JSON; the exit code says the rest
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print more detail
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+
     #[command(subcommand)]
     pub command: Command,
 }

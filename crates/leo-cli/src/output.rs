@@ -1,28 +1,10 @@
-//! What every command needs to speak to people: tables, numbers, and one-line errors.
+//! What every command needs to speak to people: numbers, names, and one-line errors.
 
 use std::fmt::{self, Display};
-use std::io;
 use std::path::Path;
-
-use comfy_table::presets::ASCII_MARKDOWN;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
-
-/// How wide a table may be.
-const WIDTH: u16 = 80;
 
 /// The longest error that is printed whole. Names in hostile files can be megabytes long.
 const LONGEST_ERROR: usize = 1000;
-
-/// A table with these columns; numbers stand to the right in those marked so.
-pub fn table(columns: &[(&str, CellAlignment)]) -> Table {
-    let mut table = Table::new();
-    table.load_style(ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Dynamic).set_width(WIDTH);
-    table.set_header(columns.iter().map(|(title, _)| *title));
-    for (column, (_, alignment)) in table.column_iter_mut().zip(columns) {
-        column.set_cell_alignment(*alignment);
-    }
-    table
-}
 
 /// A whole number with its digits in groups of three.
 pub fn grouped(number: usize) -> String {
@@ -73,13 +55,6 @@ pub fn one_line(text: &str) -> String {
         line.push_str(" ...");
     }
     line
-}
-
-/// Whether an error only says that nobody reads our output any more.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
 }
 
 #[cfg(test)]

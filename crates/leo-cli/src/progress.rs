@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use leo_stability::By;
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
+use crate::console::Console;
+
 /// How far all trainings are together, and how the last of them to say something goes.
 pub struct TrainingBar {
     bar: ProgressBar,
@@ -18,8 +20,8 @@ pub struct TrainingBar {
 }
 
 impl TrainingBar {
-    pub fn new(jobs: &[Job], data: &DataSet) -> Self {
-        let bar = ProgressBar::no_length();
+    pub fn new(console: &Console, jobs: &[Job], data: &DataSet) -> Self {
+        let bar = ProgressBar::with_draw_target(None, target(console));
         let style = ProgressStyle::with_template("{wide_bar} {percent:>3}%, {eta} left\n{wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -69,8 +71,8 @@ pub struct CompressionBar {
 }
 
 impl CompressionBar {
-    pub fn new() -> Self {
-        Self { bar: patient_bar("compressing {wide_bar} {pos}/{len}, {eta} left") }
+    pub fn new(console: &Console) -> Self {
+        Self { bar: patient_bar(console, "compressing {wide_bar} {pos}/{len}, {eta} left") }
     }
 
     pub fn set(&self, done: usize, all: usize) {
@@ -84,14 +86,42 @@ impl CompressionBar {
     }
 }
 
+/// Where bars are drawn, if they are.
+fn target(console: &Console) -> ProgressDrawTarget {
+    if console.is_watched() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
+}
+
+/// A step of unknown length, named on the terminal if it takes more than a moment. The name goes when this does.
+pub struct Phase {
+    bar: ProgressBar,
+}
+
+impl Console {
+    /// Says what is being done, until what this returns is dropped.
+    pub fn phase(&self, what: &'static str) -> Phase {
+        let bar = patient_bar(self, "{spinner} {wide_msg} {elapsed}");
+        bar.set_message(what);
+        Phase { bar }
+    }
+}
+
+impl Drop for Phase {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// How long a bar waits before it appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A bar that waits a moment: what is through before anybody could read it needs none.
-fn patient_bar(template: &str) -> ProgressBar {
+fn patient_bar(console: &Console, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template(template);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    if !console.is_watched() {
+        return bar;
+    }
     let shown = bar.clone();
     thread::spawn(move || {
         thread::sleep(PATIENCE);
@@ -109,8 +139,8 @@ pub struct AnalysisBar {
 }
 
 impl AnalysisBar {
-    pub fn new() -> Self {
-        Self { bar: patient_bar("{msg} {wide_bar} {pos}/{len}, {elapsed}") }
+    pub fn new(console: &Console) -> Self {
+        Self { bar: patient_bar(console, "{msg} {wide_bar} {pos}/{len}, {elapsed}") }
     }
 
     /// Takes the bar from the terminal.

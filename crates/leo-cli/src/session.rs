@@ -8,11 +8,13 @@ use anyhow::Result;
 use leo_train::{DataSet, Existing, Job, Session, library};
 
 use crate::args::SessionArguments;
+use crate::console::Console;
 use crate::interrupt;
 use crate::progress::TrainingBar;
 
 /// Runs `work` in a session for these jobs, and hands over what it returns.
 pub fn run<T>(
+    console: &Console,
     arguments: &SessionArguments,
     jobs: &[Job],
     existing: Existing,
@@ -22,7 +24,7 @@ pub fn run<T>(
         job.recipe.check()?;
     }
     let data = DataSet::load(&library::locate(&arguments.data)?)?;
-    let bar = TrainingBar::new(jobs, &data);
+    let bar = TrainingBar::new(console, jobs, &data);
     let result = work(&Session {
         data: &data,
         threads: arguments.threads.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),

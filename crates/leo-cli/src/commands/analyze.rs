@@ -1,7 +1,7 @@
 //! `leo analyze`
 
 use std::collections::BTreeMap;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -11,9 +11,10 @@ use leo_stability::{Analysis, By, HAS_SOLVER, Layer, Options, Status, Stopped, U
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
+use crate::console::Console;
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
-use crate::output::{Negative, counted, listed, one_line, table};
+use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::samples::{self, Samples};
 use crate::search;
@@ -79,7 +80,7 @@ struct Totals {
     by: BTreeMap<&'static str, usize>,
 }
 
-pub fn run(arguments: &Analyze) -> Result<()> {
+pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let start = Instant::now();
     let asks_solver = arguments.search.engine != EngineName::Bounds;
     ensure!(asks_solver || !arguments.trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
@@ -92,7 +93,7 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     let samples = data.map(|path| samples::load(path, arguments.domain.divide, &model)).transpose()?;
     let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
     let outside = outside.with_context(|| data.unwrap_or(&arguments.model).display().to_string())?;
-    let bar = AnalysisBar::new();
+    let bar = AnalysisBar::new(console);
     let options = Options {
         trust_solver: arguments.trust_solver,
         witnesses: arguments.witnesses,
@@ -104,12 +105,7 @@ pub fn run(arguments: &Analyze) -> Result<()> {
     let mut report = Report::new(arguments, &model, &domain, &analysis);
     report.samples = outside;
     report.seconds = start.elapsed().as_secs_f64();
-    let mut out = stdout().lock();
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        report.print(&mut out)?;
-    }
+    if arguments.json { console.json(&report) } else { report.print(console) }?;
     let undecided = report.totals.undecided;
     match (analysis.stopped, report.stopped) {
         (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),
@@ -146,7 +142,8 @@ impl Report {
         }
     }
 
-    fn print(&self, out: &mut impl Write) -> Result<()> {
+    fn print(&self, console: &Console) -> Result<()> {
+        let out = &mut console.report();
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
         if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
             writeln!(out, "{samples}")?;
@@ -160,7 +157,7 @@ impl Report {
             let layers = self.layers.iter().map(|layer| (layer.name.as_str(), &layer.totals, layer.seconds));
             layers.chain([all])
         };
-        let mut kinds = table(&[
+        let mut kinds = console.table(&[
             ("layer", Left),
             ("units", Right),
             ("inactive", Right),
@@ -180,7 +177,7 @@ impl Report {
         if !used.is_empty() {
             let columns: Vec<_> =
                 [("decided by", Left)].into_iter().chain(used.iter().map(|&name| (name, Right))).collect();
-            let mut steps = table(&columns);
+            let mut steps = console.table(&columns);
             for (name, totals, _) in rows() {
                 let counts = used.iter().map(|step| totals.by.get(step).unwrap_or(&0).to_string());
                 steps.add_row([one_line(name)].into_iter().chain(counts));

@@ -1,6 +1,6 @@
 //! `leo check`
 
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -9,6 +9,7 @@ use leo_network::read_file;
 use serde::Serialize;
 
 use crate::args::Check;
+use crate::console::{Console, good};
 use crate::domain::Bounds;
 use crate::output::{Negative, one_line};
 
@@ -35,12 +36,14 @@ struct Report {
     seconds: f64,
 }
 
-pub fn run(arguments: &Check) -> Result<()> {
+pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
     let path = arguments.certificate.clone().unwrap_or_else(|| arguments.small.with_extension("leo"));
     let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
     let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
+    let phase = console.phase("checking");
     let checked = if arguments.exact { verify::<Exact> } else { verify::<f64> }(&first, &second, &certificate);
+    drop(phase);
     let verified = checked.as_ref().ok();
     let report = Report {
         version: 1,
@@ -55,11 +58,17 @@ pub fn run(arguments: &Check) -> Result<()> {
         refused: checked.as_ref().err().map(Refusal::to_string),
         seconds: start.elapsed().as_secs_f64(),
     };
-    let mut out = stdout().lock();
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        console.json(&report)?;
     } else if let Ok(verified) = &checked {
+        let out = &mut console.report();
         writeln!(out, "{}", report.sentence(verified))?;
+        if console.is_verbose() {
+            for (output, (delta, proved)) in verified.delta.iter().zip(&verified.proved).enumerate() {
+                writeln!(out, "  output {output}: within {delta:e}, proved to be within {proved:e}")?;
+            }
+            writeln!(out, "{:.1} ms", 1e3 * report.seconds)?;
+        }
     }
     match checked {
         Ok(_) => Ok(()),
@@ -85,6 +94,6 @@ impl Report {
             0.0 => format!("all outputs of {small} are exactly those of {model} in real arithmetic"),
             _ => format!("no output of {small} is further than {delta:e} from that of {model}"),
         };
-        format!("verified{arithmetic}: for all inputs of the domain ({domain}) {claim}")
+        format!("{}{arithmetic}: for all inputs of the domain ({domain}) {claim}", good("verified"))
     }
 }

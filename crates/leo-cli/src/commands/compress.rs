@@ -1,7 +1,7 @@
 //! `leo compress`
 
 use std::collections::BTreeMap;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -15,9 +15,10 @@ use serde::Serialize;
 
 use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
+use crate::console::Console;
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
-use crate::output::{counted, grouped, is_same_file, listed, one_line, table};
+use crate::output::{counted, grouped, is_same_file, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::samples::{self, Samples};
 use crate::search;
@@ -116,7 +117,7 @@ struct Steps {
     certifying: f64,
 }
 
-pub fn run(arguments: &Compress) -> Result<()> {
+pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let sealed = Sealed::load(&arguments.model)?;
@@ -138,7 +139,7 @@ pub fn run(arguments: &Compress) -> Result<()> {
     };
     let reading = start.elapsed();
 
-    let bar = AnalysisBar::new();
+    let bar = AnalysisBar::new(console);
     let options = Options {
         method: match arguments.method {
             MethodName::Full => Method::Full,
@@ -234,13 +235,7 @@ pub fn run(arguments: &Compress) -> Result<()> {
             certifying: certifying.as_secs_f64(),
         },
     };
-    let mut out = stdout().lock();
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        report.print(&mut out, compressed.changed)?;
-    }
-    Ok(())
+    if arguments.json { console.json(&report) } else { report.print(console, compressed.changed) }
 }
 
 /// Where the certificate is to be written, if it is: beside the network, unless that is no file.
@@ -276,7 +271,8 @@ fn certify(first: &Sealed, bytes: &[u8], compressed: &Compressed, domain: &Domai
 }
 
 impl Report {
-    fn print(&self, out: &mut impl Write, changed: bool) -> Result<()> {
+    fn print(&self, console: &Console, changed: bool) -> Result<()> {
+        let out = &mut console.report();
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
         if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
             writeln!(out, "{samples}")?;
@@ -288,7 +284,7 @@ impl Report {
             writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
             return self.print_end(out);
         }
-        let mut sizes = table(&[("", Left), ("before", Right), ("after", Right), ("left", Right)]);
+        let mut sizes = console.table(&[("", Left), ("before", Right), ("after", Right), ("left", Right)]);
         let widths = |hidden: &[usize]| if hidden.is_empty() { "none".to_owned() } else { listed(hidden) };
         sizes.add_row(["hidden layers", &widths(&self.before.hidden), &widths(&self.after.hidden), ""]);
         let (before, after) = (&self.before, &self.after);

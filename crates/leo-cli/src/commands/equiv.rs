@@ -1,7 +1,7 @@
 //! `leo equiv`
 
 use std::fmt;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use leo_stability::{Engine, Options};
 use serde::Serialize;
 
 use crate::args::Equiv;
+use crate::console::{Console, bad, doubtful, good};
 use crate::domain::{self, Bounds};
 use crate::interrupt::Interrupted;
 use crate::output::{Negative, counted, is_same_file, listed, one_line};
@@ -91,7 +92,7 @@ struct Steps {
 /// How far outputs may be apart, relative to the largest number seen in them, if nothing else is said.
 const TOLERANCE: f64 = 1e-5;
 
-pub fn run(arguments: &Equiv) -> Result<()> {
+pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let models = [Model::load(&arguments.first)?, Model::load(&arguments.second)?];
@@ -134,7 +135,7 @@ pub fn run(arguments: &Equiv) -> Result<()> {
     // What is seen to be different needs no proof.
     let (mut unmatched, mut stopped) = ([vec![], vec![]], None);
     if !is_different {
-        let bar = AnalysisBar::new();
+        let bar = AnalysisBar::new(console);
         let options = search::options(&arguments.search, start, samples.as_ref(), &bar)?;
         // Mostly that is enough without a search for units that are hard to decide.
         let quick = Options { engine: Engine::Bounds, nodes: Some(0), ..options };
@@ -193,11 +194,10 @@ pub fn run(arguments: &Equiv) -> Result<()> {
     if let (Some(path), Some(furthest), true) = (&arguments.counterexample, &report.furthest, is_different) {
         save(path, networks[0], &furthest.input)?;
     }
-    let mut out = stdout().lock();
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        console.json(&report)?;
     } else {
-        report.print(&mut out, arguments.counterexample.as_deref())?;
+        report.print(&mut console.report(), arguments.counterexample.as_deref())?;
     }
     match report.verdict {
         Verdict::Equal => Ok(()),
@@ -268,12 +268,14 @@ impl Report {
             (Verdict::Equal, Some(0.0)) => {
                 writeln!(
                     out,
-                    "equal: on the whole domain all outputs are exactly the same, in real arithmetic (proved)"
+                    "{}: on the whole domain all outputs are exactly the same, in real arithmetic (proved)",
+                    good("equal")
                 )?;
             }
             (Verdict::Equal, proved) => {
                 let proved = proved.unwrap_or(f64::INFINITY);
-                writeln!(out, "equal: on the whole domain no output differs by more than {proved:.2e} (proved)")?;
+                let equal = good("equal");
+                writeln!(out, "{equal}: on the whole domain no output differs by more than {proved:.2e} (proved)")?;
                 writeln!(out, "  the largest difference seen is {:.2e}", self.seen)?;
             }
             (Verdict::Different, _) => self.print_difference(out, counterexample)?,
@@ -290,7 +292,8 @@ impl Report {
         let Some(Furthest { output, element, first, second, .. }) = &self.furthest else { return Ok(()) };
         let named = |furthest: &&Output| furthest.name == *output;
         let tolerance = self.outputs.iter().find(named).map_or(0.0, |output| output.tolerance);
-        writeln!(out, "different: there is an input where element {element} of {:?} is", one_line(output))?;
+        let different = bad("different");
+        writeln!(out, "{different}: there is an input where element {element} of {:?} is", one_line(output))?;
         writeln!(out, "  {first} in {}", one_line(&self.first))?;
         writeln!(out, "  {second} in {}", one_line(&self.second))?;
         writeln!(out, "  {:.2e} apart, where {tolerance:.2e} is tolerated", (first - second).abs())?;
@@ -302,7 +305,7 @@ impl Report {
     }
 
     fn print_doubt(&self, out: &mut impl Write) -> Result<()> {
-        writeln!(out, "unknown: neither proved equal nor seen to be different")?;
+        writeln!(out, "{}: neither proved equal nor seen to be different", doubtful("unknown"))?;
         for Output { name, tolerance, proved, seen } in &self.outputs {
             let proved = proved.unwrap_or(f64::INFINITY);
             writeln!(

@@ -1,6 +1,6 @@
 //! `leo inspect`
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use anyhow::{Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
@@ -10,8 +10,9 @@ use leo_network::{Domain, Format, Model, Port};
 use serde::Serialize;
 
 use crate::args::Inspect;
+use crate::console::{Console, bold};
 use crate::domain::{self, Bounds};
-use crate::output::{counted, grouped, listed, one_line, table};
+use crate::output::{counted, grouped, listed, one_line};
 
 /// What there is to say about a model. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -55,19 +56,13 @@ struct Layer {
     parameters: usize,
 }
 
-pub fn run(arguments: &Inspect) -> Result<()> {
+pub fn run(arguments: &Inspect, console: &Console) -> Result<()> {
     let both = arguments.domain.domain.is_some() && arguments.domain.data.is_some();
     ensure!(!both, "the domain comes from --domain or from --data, not from both");
     let model = Model::load(&arguments.model)?;
     let domain = domain::load(&arguments.domain, &model)?;
     let report = Report::new(arguments.model.display().to_string(), &model, domain.as_ref());
-    let mut out = stdout().lock();
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        report.print(&mut out)?;
-    }
-    Ok(())
+    if arguments.json { console.json(&report) } else { report.print(console) }
 }
 
 impl Report {
@@ -102,7 +97,8 @@ impl Report {
         }
     }
 
-    fn print(&self, out: &mut impl Write) -> Result<()> {
+    fn print(&self, console: &Console) -> Result<()> {
+        let out = &mut console.report();
         let opset = self.opset.map(|opset| format!(", operator set {opset}")).unwrap_or_default();
         writeln!(out, "{}: {}{opset}, {}", one_line(&self.file), self.format, self.dtype)?;
         for (kind, interface) in
@@ -113,7 +109,7 @@ impl Report {
         if !self.layers.is_empty() {
             let columns =
                 [("layer", Right), ("operator", Left), ("name", Left), ("shape", Left), ("parameters", Right)];
-            let mut table = table(&columns);
+            let mut table = console.table(&columns);
             for (index, layer) in self.layers.iter().enumerate() {
                 table.add_row([
                     (index + 1).to_string(),
@@ -132,7 +128,8 @@ impl Report {
             [] => "no hidden layers".to_owned(),
             widths => format!("{} of {}", counted(widths.len(), "hidden layer"), listed(widths)),
         };
-        writeln!(out, "{hidden}; {}, {}", counted(self.units, "ReLU unit"), counted(self.parameters, "parameter"))?;
+        let [units, parameters] = [counted(self.units, "ReLU unit"), counted(self.parameters, "parameter")].map(bold);
+        writeln!(out, "{hidden}; {units}, {parameters}")?;
         if let Some(domain) = &self.domain {
             writeln!(out, "domain: {domain}")?;
         }

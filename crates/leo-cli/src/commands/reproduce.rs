@@ -1,7 +1,7 @@
 //! `leo reproduce`
 
 use std::fs::canonicalize;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use anyhow::{Result, bail, ensure};
 use comfy_table::CellAlignment;
@@ -9,13 +9,14 @@ use leo_train::reproduce::{Experiment, Measure, PAPER, Way};
 use leo_train::{Existing, Recipe};
 
 use crate::args::Reproduce;
+use crate::console::Console;
 use crate::interrupt::Interrupted;
-use crate::output::{listed, table};
+use crate::output::listed;
 use crate::progress::CompressionBar;
 use crate::seeds::MOST;
 use crate::session;
 
-pub fn run(arguments: &Reproduce) -> Result<()> {
+pub fn run(arguments: &Reproduce, console: &Console) -> Result<()> {
     for width in &arguments.widths {
         ensure!(paper_widths().contains(width), "--widths {width}: the paper's are {}", listed(paper_widths()));
     }
@@ -30,14 +31,14 @@ pub fn run(arguments: &Reproduce) -> Result<()> {
         data,
     };
     let jobs = experiment.jobs(&arguments.out);
-    let tables = session::run(&arguments.session, &jobs, Existing::Continue, |session| {
-        let bar = CompressionBar::new();
+    let tables = session::run(console, &arguments.session, &jobs, Existing::Continue, |session| {
+        let bar = CompressionBar::new(console);
         let tables = experiment.run(&arguments.out, session, |done, all| bar.set(done, all));
         bar.finish();
         Ok(tables?)
     })?;
     let columns = ["width", "l1", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
-    let mut lines = table(&columns.map(|title| (title, CellAlignment::Right)));
+    let mut lines = console.table(&columns.map(|title| (title, CellAlignment::Right)));
     for line in &tables.lines {
         let ours = |measure: Measure, way: Way, decimals: usize| {
             line.ours(measure, way).map_or_else(|| "-".to_owned(), |ours| format!("{:.decimals$}", ours.mean))
@@ -55,9 +56,10 @@ pub fn run(arguments: &Reproduce) -> Result<()> {
             ours(Measure::Compression, Way::Full, 1),
         ]);
     }
-    let (done, out) = (tables.networks.len(), arguments.out.display());
-    writeln!(stdout(), "{lines}\nLEO and full: units removed, as in the paper and by the normal form")?;
-    writeln!(stdout(), "{done} of {} networks; tables and picture in {out}", jobs.len())?;
+    let (done, folder) = (tables.networks.len(), arguments.out.display());
+    let out = &mut console.report();
+    writeln!(out, "{lines}\nLEO and full: units removed, as in the paper and by the normal form")?;
+    writeln!(out, "{done} of {} networks; tables and picture in {folder}", jobs.len())?;
     if done < jobs.len() {
         bail!(Interrupted("the same command goes on".to_owned()));
     }

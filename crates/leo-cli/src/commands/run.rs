@@ -8,9 +8,10 @@ use leo_network::array::Elements;
 use leo_network::{Array, Model, RunError};
 
 use crate::args::Run;
+use crate::console::Console;
 use crate::samples;
 
-pub fn run(arguments: &Run) -> Result<()> {
+pub fn run(arguments: &Run, _console: &Console) -> Result<()> {
     if let Some(path) = &arguments.output {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }

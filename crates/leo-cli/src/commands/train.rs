@@ -1,35 +1,34 @@
 //! `leo train`
 
 use std::fs::create_dir_all;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use anyhow::{Context, Result, bail, ensure};
-use comfy_table::{CellAlignment, ContentArrangement};
+use comfy_table::CellAlignment;
 use leo_train::{End, Existing, Job, Outcome, Recipe};
 
 use crate::args::Train;
+use crate::console::Console;
 use crate::interrupt::Interrupted;
-use crate::output::{listed, table};
+use crate::output::listed;
 use crate::session;
 
-pub fn run(arguments: &Train) -> Result<()> {
+pub fn run(arguments: &Train, console: &Console) -> Result<()> {
     let jobs = jobs(arguments)?;
     let existing = if arguments.resume { Existing::Continue } else { Existing::Replace };
-    let ends = session::run(&arguments.session, &jobs, existing, |session| {
+    let ends = session::run(console, &arguments.session, &jobs, existing, |session| {
         if jobs.iter().all(|job| job.path != arguments.output) {
             create_dir_all(&arguments.output)
                 .with_context(|| format!("{}: cannot be made", arguments.output.display()))?;
         }
         Ok(session.train(&jobs)?)
     })?;
-    let mut results = table(&[
+    let mut results = console.table(&[
         ("network", CellAlignment::Left),
         ("loss", CellAlignment::Right),
         ("train %", CellAlignment::Right),
         ("test %", CellAlignment::Right),
     ]);
-    // Paths are there to be copied.
-    results.set_content_arrangement(ContentArrangement::Disabled);
     let (mut stopped, mut diverged) = (0, Vec::new());
     for (Job { path, .. }, end) in jobs.iter().zip(ends) {
         match end {
@@ -42,8 +41,8 @@ pub fn run(arguments: &Train) -> Result<()> {
             End::Diverged(epoch) => diverged.push(format!("{} in epoch {epoch}", path.display())),
         }
     }
-    if results.row_count() > 0 {
-        writeln!(stdout(), "{results}")?;
+    if !results.is_empty() {
+        writeln!(console.report(), "{results}")?;
     }
     if stopped > 0 {
         bail!(Interrupted(format!("{stopped} of {} networks are not done; add --resume to go on", jobs.len())));

@@ -1,0 +1,171 @@
+//! Where the program speaks: reports on standard output, complaints and progress on standard error.
+//!
+//! A [`Console`] is made once, from the flags that every command has. It knows how much to say, how wide, and in which colours: none where
+//! nobody would see them.
+
+use std::fmt::{self, Display};
+use std::io::{self, IsTerminal, Stdout, Write, stderr, stdout};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use comfy_table::CellAlignment;
+use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
+
+use crate::grid::Grid;
+
+/// How wide lines are where nothing says so, and at least and at most.
+const WIDTH: u16 = 80;
+const NARROWEST: u16 = 40;
+const WIDEST: u16 = 100;
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbosity {
+    /// Only errors, and what was asked for.
+    Quiet,
+    /// A report.
+    Normal,
+    /// A report with more detail.
+    Verbose,
+}
+
+/// The two ends that people read.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    verbosity: Verbosity,
+    width: u16,
+    /// Whether somebody is there to watch a bar.
+    is_watched: bool,
+}
+
+impl Console {
+    /// The console that the flags ask for.
+    pub fn new(quiet: bool, verbose: bool) -> Self {
+        let verbosity = match (quiet, verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
+        };
+        let of_terminal = terminal_size_of(stdout()).map(|(Width(columns), _)| columns);
+        let of_environment = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        Self {
+            verbosity,
+            width: of_terminal.or_else(of_environment).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST),
+            is_watched: verbosity != Verbosity::Quiet && stderr().is_terminal(),
+        }
+    }
+
+    /// Whether more detail is asked for.
+    pub fn is_verbose(&self) -> bool {
+        self.verbosity == Verbosity::Verbose
+    }
+
+    /// Whether bars are drawn.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    /// Where a report goes. What nobody reads, because of `--quiet` or a closed pipe, is no error.
+    pub fn report(&self) -> Printer {
+        Printer { stream: (self.verbosity != Verbosity::Quiet).then(|| AutoStream::auto(stdout())) }
+    }
+
+    /// Prints what was asked for, whatever else is said.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn json(&self, report: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(report)?;
+        Ok(writeln!(Printer { stream: Some(AutoStream::never(stdout())) }, "{text}")?)
+    }
+
+    /// A table with these columns, as wide as lines can be; numbers stand to the right in those marked so.
+    pub fn table(&self, columns: &[(&str, CellAlignment)]) -> Grid {
+        Grid::new(columns, self.width)
+    }
+
+    /// Sees to it that everything printed has arrived.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn finish(&self) -> Result<()> {
+        Ok(Printer { stream: Some(AutoStream::never(stdout())) }.flush()?)
+    }
+}
+
+/// Standard output, without colours where it is no terminal; or nothing.
+pub struct Printer {
+    stream: Option<AutoStream<Stdout>>,
+}
+
+impl Printer {
+    fn attempt<T>(&mut self, nothing: T, act: impl FnOnce(&mut AutoStream<Stdout>) -> io::Result<T>) -> io::Result<T> {
+        let Some(stream) = &mut self.stream else { return Ok(nothing) };
+        match act(stream) {
+            // Whoever reads has seen enough, and the answer is also in the exit code.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.stream = None;
+                Ok(nothing)
+            }
+            Err(error) => Err(io::Error::new(error.kind(), format!("standard output cannot be written: {error}"))),
+            done => done,
+        }
+    }
+}
+
+impl Write for Printer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.attempt(bytes.len(), |stream| stream.write(bytes))
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.attempt((), |stream| stream.write_all(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), Write::flush)
+    }
+}
+
+/// A word in a style, for a [`Printer`], which leaves the style out where it would be noise.
+pub struct Styled<T>(Style, T);
+
+impl<T: Display> Display for Styled<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{}{:#}", self.0, self.1, self.0)
+    }
+}
+
+/// What one likes to hear: verified, proved, equal.
+pub fn good<T: Display>(word: T) -> Styled<T> {
+    Styled(Style::new().bold().fg_color(Some(AnsiColor::Green.into())), word)
+}
+
+/// What one does not: refused, different, an error.
+pub fn bad<T: Display>(word: T) -> Styled<T> {
+    Styled(Style::new().bold().fg_color(Some(AnsiColor::Red.into())), word)
+}
+
+/// Neither: undecided, unknown.
+pub fn doubtful<T: Display>(word: T) -> Styled<T> {
+    Styled(Style::new().bold().fg_color(Some(AnsiColor::Yellow.into())), word)
+}
+
+/// What to read if one reads nothing else.
+pub fn bold<T: Display>(word: T) -> Styled<T> {
+    Styled(Style::new().bold(), word)
+}
+
+/// Says one line on standard error. Where that is closed, there is nobody left to tell.
+pub fn complain(line: &str) {
+    drop(writeln!(AutoStream::auto(stderr()), "{} {line}", bad("leo:")));
+}
+
+/// Whether an error only says that nobody reads our output any more.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
+}
