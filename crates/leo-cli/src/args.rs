@@ -42,6 +42,7 @@ Gzip files are unpacked as they are read. Files are written whole or not at all.
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Demo(Demo),
     Inspect(Inspect),
     Compress(Compress),
     Check(Check),
@@ -52,6 +53,16 @@ pub enum Command {
     Train(Train),
     Reproduce(Reproduce),
     Data(Data),
+}
+
+/// See Leo at work, on a network that comes with it
+///
+/// Compresses a network that reads handwritten digits, checks the proof, and writes a page to look at.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// The folder to write model.onnx, small.onnx, small.leo and report.html to; these are overwritten
+    #[arg(long, value_name = "FOLDER", default_value = "leo-demo")]
+    pub to: PathBuf,
 }
 
 /// Show what is in a network: layers, widths, parameters, activations, inputs and outputs
@@ -87,17 +98,20 @@ pub struct Compress {
     /// The network, an .onnx or .nnet file
     pub model: PathBuf,
 
-    /// The ONNX file to write
+    /// The ONNX file to write [default: beside the network, model.leo.onnx for model.onnx]
     #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
 
-    /// Where to write the certificate, which `leo check` checks [default: as -o, with the suffix .leo]
+    /// Where to write the certificate, which `leo check` checks [default: as -o, with .leo for .onnx]
     #[arg(long, value_name = "FILE")]
     pub certificate: Option<PathBuf>,
 
     /// Write no certificate. The proof is checked all the same
     #[arg(long, conflicts_with = "certificate")]
     pub no_certificate: bool,
+
+    #[command(flatten)]
+    pub report: ReportArguments,
 
     /// Print JSON instead of tables
     #[arg(long)]
@@ -131,6 +145,18 @@ pub struct Compress {
     pub domain: DomainArguments,
 }
 
+/// A page to write, and whether files may be lost.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Write a page that shows the network, every unit and what is proved of it: HTML for a browser, complete in itself
+    #[arg(long = "report", value_name = "FILE.html")]
+    pub page: Option<PathBuf>,
+
+    /// Overwrite files that are there already
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Ways of removing units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MethodName {
@@ -155,7 +181,8 @@ With --domain, samples of --data are inputs to begin with, not the domain; the n
 If there is nothing to remove, the file is written as it is. Ctrl-C writes nothing.
 
 Examples:
-  leo compress model.onnx -o small.onnx --domain 0,1
+  leo compress model.onnx --domain 0,1
+  leo compress model.onnx -o small.onnx --domain 0,1 --report report.html
   leo compress model.onnx -o small.onnx --domain 0,1 --tolerance 0
   leo compress model.onnx -o small.onnx --domain 0,1 --method leo
   leo compress mnist.onnx -o small.onnx --domain 0,1 --data t10k-images-idx3-ubyte.gz --divide 255 \\
@@ -206,6 +233,9 @@ pub struct Analyze {
     /// Print JSON, with every unit, instead of a table
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub report: ReportArguments,
 
     /// With --json, show inputs for both signs of every unstable unit
     #[arg(long, requires = "json")]

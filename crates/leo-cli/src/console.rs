@@ -3,6 +3,7 @@
 //! A [`Console`] is made once, from the flags that every command has. It knows how much to say, how wide, and in which colours: none where
 //! nobody would see them.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Stdout, Write, stderr, stdout};
 
@@ -32,17 +33,19 @@ pub enum Verbosity {
 }
 
 /// The two ends that people read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Console {
     verbosity: Verbosity,
     width: u16,
     /// Whether somebody is there to watch a bar.
     is_watched: bool,
+    /// What was typed.
+    command: String,
 }
 
 impl Console {
-    /// The console that the flags ask for.
-    pub fn new(quiet: bool, verbose: bool) -> Self {
+    /// The console that the flags of this command ask for.
+    pub fn new(quiet: bool, verbose: bool, words: &[OsString]) -> Self {
         let verbosity = match (quiet, verbose) {
             (true, _) => Verbosity::Quiet,
             (false, true) => Verbosity::Verbose,
@@ -54,7 +57,18 @@ impl Console {
             verbosity,
             width: of_terminal.or_else(of_environment).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST),
             is_watched: verbosity != Verbosity::Quiet && stderr().is_terminal(),
+            command: in_shell(words.iter().skip(1)),
         }
+    }
+
+    /// The command, as one would type it.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// The same console, while another command is done on it.
+    pub fn during(&self, words: &[OsString]) -> Self {
+        Self { command: in_shell(words.iter().skip(1)), ..self.clone() }
     }
 
     /// Whether more detail is asked for.
@@ -93,6 +107,20 @@ impl Console {
     pub fn finish(&self) -> Result<()> {
         Ok(Printer { stream: Some(AutoStream::never(stdout())) }.flush()?)
     }
+}
+
+/// A command of this program, as one would type it.
+pub fn in_shell<T: AsRef<OsStr>>(words: impl IntoIterator<Item = T>) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./,:=+@%".contains(letter);
+    let quoted = words.into_iter().map(|word| {
+        let word = word.as_ref().to_string_lossy();
+        if !word.is_empty() && word.chars().all(is_plain) {
+            return word.into_owned();
+        }
+        // Only what has a zero byte cannot be quoted, and no argument has.
+        shlex::try_quote(&word).map_or_else(|_| word.to_string(), |quoted| quoted.into_owned())
+    });
+    ["leo".to_owned()].into_iter().chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Standard output, without colours where it is no terminal; or nothing.

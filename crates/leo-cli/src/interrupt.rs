@@ -20,6 +20,11 @@ impl std::error::Error for Interrupted {}
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// Whether Ctrl-C was pressed.
+pub fn is_asked() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
 /// From now on Ctrl-C sets the flag that this returns, and says this on the terminal.
 pub fn watch(message: &'static str) -> Result<&'static AtomicBool> {
     ctrlc::set_handler(move || {

@@ -5,15 +5,21 @@ mod args;
 mod commands;
 mod console;
 mod domain;
+mod files;
 mod grid;
+mod inputs;
 mod interrupt;
+mod number;
 mod output;
 mod progress;
+mod report;
 mod samples;
 mod search;
 mod seeds;
 mod session;
+mod stability;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -32,26 +38,15 @@ const BAD_INPUT: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let arguments = Arguments::parse_from(&words);
     // The parser does not see a conflict between flags before and after the command.
     if arguments.quiet && arguments.verbose {
         let conflict = "the argument '--quiet' cannot be used with '--verbose'";
         Arguments::command().error(ErrorKind::ArgumentConflict, conflict).exit();
     }
-    let console = Console::new(arguments.quiet, arguments.verbose);
-    let done = match &arguments.command {
-        Command::Inspect(inspect) => commands::inspect::run(inspect, &console),
-        Command::Compress(compress) => commands::compress::run(compress, &console),
-        Command::Check(check) => commands::check::run(check, &console),
-        Command::Analyze(analyze) => commands::analyze::run(analyze, &console),
-        Command::Equiv(equiv) => commands::equiv::run(equiv, &console),
-        Command::Run(run) => commands::run::run(run, &console),
-        Command::Convert(convert) => commands::convert::run(convert, &console),
-        Command::Train(train) => commands::train::run(train, &console),
-        Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, &console),
-        Command::Data(data) => commands::data::run(data, &console),
-    };
-    match done.and_then(|()| console.finish()) {
+    let console = Console::new(arguments.quiet, arguments.verbose, &words);
+    match perform(&arguments.command, &console).and_then(|()| console.finish()) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has seen enough.
         Err(error) if console::is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -65,5 +60,22 @@ fn main() -> ExitCode {
                 BAD_INPUT
             })
         }
+    }
+}
+
+/// Does what a command says.
+fn perform(command: &Command, console: &Console) -> anyhow::Result<()> {
+    match command {
+        Command::Inspect(inspect) => commands::inspect::run(inspect, console),
+        Command::Compress(compress) => commands::compress::run(compress, console),
+        Command::Check(check) => commands::check::run(check, console),
+        Command::Analyze(analyze) => commands::analyze::run(analyze, console),
+        Command::Equiv(equiv) => commands::equiv::run(equiv, console),
+        Command::Run(run) => commands::run::run(run, console),
+        Command::Convert(convert) => commands::convert::run(convert, console),
+        Command::Train(train) => commands::train::run(train, console),
+        Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, console),
+        Command::Demo(demo) => commands::demo::run(demo, console),
+        Command::Data(data) => commands::data::run(data, console),
     }
 }

@@ -1,7 +1,6 @@
 //! What every command needs to speak to people: numbers, names, and one-line errors.
 
 use std::fmt::{self, Display};
-use std::path::Path;
 
 /// The longest error that is printed whole. Names in hostile files can be megabytes long.
 const LONGEST_ERROR: usize = 1000;
@@ -34,15 +33,6 @@ impl Display for Negative {
 }
 
 impl std::error::Error for Negative {}
-
-/// Whether two names stand for the same file, which need not be there yet.
-pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
-    };
-    a == b || place(a).is_some_and(|a| Some(a) == place(b))
-}
 
 /// Text without line breaks or other control characters, and not too long.
 pub fn one_line(text: &str) -> String {

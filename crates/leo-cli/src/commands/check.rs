@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::args::Check;
 use crate::console::{Console, good};
 use crate::domain::Bounds;
+use crate::files;
 use crate::output::{Negative, one_line};
 
 /// The answer. Also the shape of the JSON: fields may join, these stay.
@@ -38,7 +39,7 @@ struct Report {
 
 pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
-    let path = arguments.certificate.clone().unwrap_or_else(|| arguments.small.with_extension("leo"));
+    let path = arguments.certificate.clone().unwrap_or_else(|| files::certificate_of(&arguments.small));
     let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
     let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
     let phase = console.phase("checking");

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use leo_compress::{Apart, Comparison, EquivError, Observed, Unmatched, equivalent, observe};
 use leo_network::{Array, Format, Model, Network};
 use leo_stability::{Engine, Options};
@@ -13,11 +13,13 @@ use serde::Serialize;
 
 use crate::args::Equiv;
 use crate::console::{Console, bad, doubtful, good};
-use crate::domain::{self, Bounds};
+use crate::domain::Bounds;
+use crate::files;
+use crate::inputs::{self, Inputs};
 use crate::interrupt::Interrupted;
-use crate::output::{Negative, counted, is_same_file, listed, one_line};
+use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
-use crate::samples::{self, Samples};
+use crate::samples::Samples;
 use crate::search;
 
 /// What was found out. Also the shape of the JSON: fields may join, these stay.
@@ -99,26 +101,17 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let [first, second] = [&models[0], &models[1]];
     let files = [&arguments.first, &arguments.second].map(|path| path.display().to_string());
     first.check_interface(second).with_context(|| format!("{} and {} cannot be compared", files[0], files[1]))?;
-    let domain = match domain::load(&arguments.domain, first)? {
-        None => domain::load(&arguments.domain, second)?,
-        found => found,
-    };
-    let domain = domain.context("give the inputs that matter: --domain LO,HI, or see --help for other ways")?;
-    let data = arguments.domain.data.as_deref();
-    let of_data = || data.unwrap_or(&arguments.first).display().to_string();
-    let samples = data.map(|path| samples::load(path, arguments.domain.divide, first)).transpose()?;
-    let outside = samples.as_ref().map(|samples| samples::count_outside(samples, &domain)).transpose();
-    let outside = outside.with_context(of_data)?;
-    for (path, other) in
-        arguments.counterexample.iter().flat_map(|path| [(path, &arguments.first), (path, &arguments.second)])
-    {
-        ensure!(!is_same_file(path, other), "--counterexample: would overwrite a network; give another name");
+    let inputs = inputs::load(&arguments.domain, &[(first, &arguments.first), (second, &arguments.second)])?;
+    let Inputs { domain, samples, .. } = &inputs;
+    if let Some(path) = &arguments.counterexample {
+        files::ensure_other(path, "--counterexample", [arguments.first.as_path(), &arguments.second])?;
     }
     let reading = start.elapsed();
 
     let networks = [first.network(), second.network()];
     let seed = arguments.search.seed;
-    let observed = observe(networks[0], networks[1], &domain, samples.as_ref(), seed).with_context(of_data)?;
+    let observed =
+        observe(networks[0], networks[1], domain, samples.as_ref(), seed).with_context(|| inputs.source.clone())?;
     let mut outputs: Vec<Output> = observed
         .iter()
         .enumerate()
@@ -139,18 +132,18 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
         let options = search::options(&arguments.search, start, samples.as_ref(), &bar)?;
         // Mostly that is enough without a search for units that are hard to decide.
         let quick = Options { engine: Engine::Bounds, nodes: Some(0), ..options };
-        let mut compared = equivalent(networks[0], networks[1], &domain, &quick);
+        let mut compared = equivalent(networks[0], networks[1], domain, &quick);
         let is_close = |compared: &Comparison| {
             let mut pairs = compared.deviation.iter().zip(&outputs);
             pairs.all(|(bounds, output)| bounds.iter().all(|bound| *bound <= output.tolerance))
         };
         if compared.as_ref().is_ok_and(|compared| !is_close(compared)) {
-            compared = equivalent(networks[0], networks[1], &domain, &options);
+            compared = equivalent(networks[0], networks[1], domain, &options);
         }
         bar.finish();
         let compared = match compared {
             Err(EquivError::Interrupted) => return Err(Interrupted("nothing is proved".to_owned()).into()),
-            other => other.with_context(of_data)?,
+            other => other.with_context(|| inputs.source.clone())?,
         };
         for (output, bounds) in outputs.iter_mut().zip(&compared.deviation) {
             let proved = bounds.iter().copied().fold(0.0, f64::max);
@@ -169,8 +162,8 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let is_within = |output: &Output| output.proved.is_some_and(|proved| proved <= output.tolerance);
     let report = Report {
         version: 1,
-        domain: Bounds::new(&domain),
-        samples: outside,
+        domain: Bounds::new(domain),
+        samples: inputs.counted,
         verdict: match is_different {
             true => Verdict::Different,
             false if outputs.iter().all(is_within) => Verdict::Equal,

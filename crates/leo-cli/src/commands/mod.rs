@@ -5,6 +5,7 @@ pub mod check;
 pub mod compress;
 pub mod convert;
 pub mod data;
+pub mod demo;
 pub mod equiv;
 pub mod inspect;
 pub mod reproduce;

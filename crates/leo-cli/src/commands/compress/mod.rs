@@ -1,0 +1,240 @@
+//! `leo compress`
+
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use leo_check::{Certificate, Sealed, verify};
+use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
+use leo_network::onnx::{Document, Float};
+use leo_network::{Domain, Format, Model, write_together};
+
+use crate::accuracy::{self, Accuracy};
+use crate::args::{Compress, FloatName, MethodName};
+use crate::console::{Console, in_shell};
+use crate::domain::Bounds;
+use crate::files;
+use crate::inputs::{self, Inputs};
+use crate::interrupt::{self, Interrupted};
+use crate::progress::AnalysisBar;
+use crate::report::{Outcome, Page};
+use crate::search;
+use summary::{Kept, Parts, Report, Size, Steps};
+
+pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
+    let start = Instant::now();
+    search::check(&arguments.search)?;
+    let targets = Targets::new(arguments)?;
+    let phase = console.phase("reading");
+    let sealed = Sealed::load(&arguments.model)?;
+    let model = &sealed.model;
+    let inputs = inputs::load(&arguments.domain, &[(model, &arguments.model)])?;
+    let Inputs { domain, samples, .. } = &inputs;
+    let count = inputs.counted.map_or(0, |samples| samples.count);
+    let labels = arguments.labels.as_deref().map(|path| accuracy::labels(path, count)).transpose()?;
+    let before = match model.format() {
+        Format::Onnx(document) => (**document).clone(),
+        Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
+    };
+    drop(phase);
+    let reading = start.elapsed();
+
+    let bar = AnalysisBar::new(console);
+    let options = Options {
+        method: match arguments.method {
+            MethodName::Full => Method::Full,
+            MethodName::Leo => Method::Leo,
+        },
+        tolerance: arguments.tolerance,
+        bit_exact: arguments.bit_exact,
+        float: arguments.dtype.map(|dtype| match dtype {
+            FloatName::F32 => Float::F32,
+            FloatName::F64 => Float::F64,
+        }),
+        stability: search::options(&arguments.search, start, samples.as_ref(), &bar)?,
+    };
+    let compressed = compress(&before, domain, &options);
+    bar.finish();
+    let nothing_written = || Interrupted("nothing was written".to_owned());
+    let compressed = match compressed {
+        Err(CompressError::Interrupted) => return Err(nothing_written().into()),
+        other => other.with_context(|| inputs.source.clone())?,
+    };
+    let compared = Instant::now();
+    let phase = console.phase("comparing");
+    let (old, new) = (before.network(), compressed.document.network());
+    let observed = match compressed.changed {
+        true => largest_difference(old, new, domain, samples.as_ref(), arguments.search.seed)
+            .with_context(|| inputs.source.clone())?,
+        false => 0.0,
+    };
+    let proved = compressed.largest_delta();
+    if observed > proved {
+        bail!(
+            "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {proved:e} is proved; nothing was written"
+        );
+    }
+    let accuracy = match (samples, &labels) {
+        (Some(samples), Some(labels)) => {
+            let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
+            Some(Accuracy::of(&models, samples, labels, domain, proved)?)
+        }
+        _ => None,
+    };
+    drop(phase);
+    let comparing = compared.elapsed();
+    let compared = Instant::now();
+    let phase = console.phase("checking the proof");
+    let bytes = compressed.document.to_bytes()?;
+    let (certificate, second_sha256) = certify(&sealed, &bytes, &compressed, domain)?;
+    drop(phase);
+    let certifying = compared.elapsed();
+    let certificate_bytes = certificate.to_bytes()?;
+    let kept = |pinned: &Pinned| {
+        let node = &old.nodes()[pinned.layer];
+        Kept { layer: node.name().to_owned(), units: node.shape().elements(), reason: pinned.reason.clone() }
+    };
+    let Compressed { times, approximation, .. } = compressed;
+    let report = Report {
+        version: 1,
+        model: arguments.model.display().to_string(),
+        output: targets.network.display().to_string(),
+        method: match arguments.method {
+            MethodName::Full => "full",
+            MethodName::Leo => "leo",
+        },
+        tolerance: options.tolerance().to_string(),
+        bit_exact: arguments.bit_exact,
+        domain: Bounds::new(domain),
+        samples: inputs.counted,
+        before: Size::of(&before)?,
+        after: Size::of(&compressed.document)?,
+        removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
+        carriers: compressed.history.carriers(),
+        kept: compressed.pinned.iter().map(kept).collect(),
+        unread_inputs: new.unread_inputs().len(),
+        delta: certificate.delta.iter().copied().fold(0.0, f64::max),
+        delta_parts: Parts { approximation, rounding: (proved - approximation).max(0.0) },
+        observed,
+        undecided: compressed.undecided,
+        stopped: compressed.stopped.map(search::reason),
+        accuracy,
+        certificate: targets.certificate.as_deref().map(|path| path.display().to_string()),
+        certificate_bytes: certificate_bytes.len(),
+        report: targets.page.as_deref().map(|path| path.display().to_string()),
+        checked: true,
+        seconds: start.elapsed().as_secs_f64(),
+        steps: Steps {
+            reading: reading.as_secs_f64(),
+            stability: times.stability.as_secs_f64(),
+            planning: times.planning.as_secs_f64(),
+            rewriting_and_checking: times.rewriting.as_secs_f64(),
+            comparing: comparing.as_secs_f64(),
+            certifying: certifying.as_secs_f64(),
+        },
+    };
+    let page = targets.page.as_ref().map(|_| {
+        let hashes = [sealed.sha256.clone(), second_sha256];
+        targets.page(&report, &before, &compressed, hashes, console).render()
+    });
+    let files = [
+        (targets.certificate.as_deref(), Some(&certificate_bytes[..])),
+        (Some(targets.network.as_path()), Some(&bytes[..])),
+        (targets.page.as_deref(), page.as_ref().map(String::as_bytes)),
+    ];
+    if interrupt::is_asked() {
+        return Err(nothing_written().into());
+    }
+    write_together(&files.into_iter().filter_map(|(path, bytes)| path.zip(bytes)).collect::<Vec<_>>())?;
+    match arguments.json {
+        true => console.json(&report),
+        false => report.print(&compressed, old, console),
+    }
+}
+
+/// The files to write.
+struct Targets<'a> {
+    arguments: &'a Compress,
+    network: PathBuf,
+    certificate: Option<PathBuf>,
+    page: Option<PathBuf>,
+}
+
+impl<'a> Targets<'a> {
+    fn new(arguments: &'a Compress) -> Result<Self> {
+        let model = arguments.model.as_path();
+        let network = arguments.output.clone().unwrap_or_else(|| files::smaller_than(model));
+        files::ensure_onnx(&network)?;
+        files::ensure_other(&network, "-o", [model])?;
+        let certificate = match &arguments.certificate {
+            Some(path) => Some(path.clone()),
+            // Beside what is no file, there is no place for one.
+            None if arguments.no_certificate || files::is_special(&network) => None,
+            None => Some(files::certificate_of(&network)),
+        };
+        let page = arguments.report.page.clone();
+        if let Some(path) = &certificate {
+            files::ensure_other(path, "--certificate", [model, &network])?;
+        }
+        if let Some(path) = &page {
+            let others = [Some(model), Some(&network), certificate.as_deref()];
+            files::ensure_other(path, "--report", others.into_iter().flatten())?;
+        }
+        for path in [Some(&network), certificate.as_ref(), page.as_ref()].into_iter().flatten() {
+            files::ensure_free(path, arguments.report.force)?;
+        }
+        Ok(Self { arguments, network, certificate, page })
+    }
+
+    /// The page that tells what a report does, of every unit.
+    fn page<'b>(
+        &self,
+        report: &Report,
+        before: &'b Document,
+        compressed: &'b Compressed,
+        [first, second]: [String; 2],
+        console: &Console,
+    ) -> Page<'b> {
+        let check = self
+            .certificate
+            .as_ref()
+            .map(|certificate| in_shell([Path::new("check"), &self.arguments.model, &self.network, certificate]));
+        Page {
+            model: report.model.clone(),
+            command: console.command().to_owned(),
+            domain: report.domain.to_string(),
+            network: before.network(),
+            layers: &compressed.history.layers,
+            outcome: Some(Outcome {
+                network: compressed.document.network(),
+                history: &compressed.history,
+                changed: compressed.changed,
+                delta: report.delta,
+                parts: [report.delta_parts.approximation, report.delta_parts.rounding],
+                observed: report.observed,
+                sizes: report.sizes().to_vec(),
+                files: [(report.model.clone(), first), (report.output.clone(), second)],
+                certificate: report.certificate.clone(),
+                check,
+            }),
+            notes: report.notes(),
+            steps: report.steps.named().to_vec(),
+            seconds: report.seconds,
+        }
+    }
+}
+
+/// The certificate, as it is when it is read again, checked against both files as they are when they are read again; and the second file's fingerprint.
+fn certify(first: &Sealed, bytes: &[u8], compressed: &Compressed, domain: &Domain) -> Result<(Certificate, String)> {
+    let second = Sealed::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
+    let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
+    let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
+    if let Err(refusal) = verify::<f64>(first, &second, &certificate) {
+        bail!(
+            "a mistake in Leo, please report it with the file: the checker refused the certificate ({refusal}); nothing was written"
+        );
+    }
+    Ok((certificate, second.sha256))
+}

@@ -1,0 +1,233 @@
+//! What `leo compress` says: tables for people, and JSON.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anyhow::Result;
+use comfy_table::CellAlignment::{Left, Right};
+use leo_compress::Compressed;
+use leo_network::Network;
+use leo_network::onnx::Document;
+use serde::Serialize;
+
+use crate::accuracy::Accuracy;
+use crate::console::{Console, good};
+use crate::domain::Bounds;
+use crate::number::short;
+use crate::output::{counted, grouped, listed, one_line};
+use crate::samples::Samples;
+use crate::stability::{self, LayerReport, Totals};
+
+/// What was done. Also the shape of the JSON: fields may join, these stay.
+#[derive(Serialize)]
+pub struct Report {
+    pub version: u32,
+    pub model: String,
+    pub output: String,
+    pub method: &'static str,
+    pub tolerance: String,
+    pub bit_exact: bool,
+    pub domain: Bounds,
+    /// With --data, what the samples were good for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+    pub before: Size,
+    pub after: Size,
+    /// How many units each rule removed.
+    pub removed: BTreeMap<&'static str, usize>,
+    /// How many of the units that are there carry linear functions past their layer.
+    pub carriers: usize,
+    /// Layers that could not change, and why.
+    pub kept: Vec<Kept>,
+    /// Inputs that the new network does not depend on.
+    pub unread_inputs: usize,
+    /// Proved: no output moves by more, anywhere on the domain.
+    pub delta: f64,
+    pub delta_parts: Parts,
+    /// The largest difference seen.
+    pub observed: f64,
+    pub undecided: usize,
+    /// What stopped the search for stable units, if something did.
+    pub stopped: Option<&'static str>,
+    /// With --labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
+    /// Where the proof was written.
+    pub certificate: Option<String>,
+    pub certificate_bytes: usize,
+    /// Where the page was written.
+    pub report: Option<String>,
+    /// Whether the certificate was checked. Without that nothing is written.
+    pub checked: bool,
+    pub seconds: f64,
+    pub steps: Steps,
+}
+
+#[derive(Serialize)]
+pub struct Size {
+    /// The widths of the layers of ReLUs.
+    pub hidden: Vec<usize>,
+    pub units: usize,
+    pub parameters: usize,
+    pub multiply_adds: usize,
+    pub bytes: usize,
+}
+
+impl Size {
+    pub fn of(document: &Document) -> Result<Self> {
+        let network = document.network();
+        let hidden = network.hidden();
+        Ok(Self {
+            units: hidden.iter().sum(),
+            hidden,
+            parameters: network.parameters(),
+            multiply_adds: network.multiply_adds(),
+            bytes: document.to_bytes()?.len(),
+        })
+    }
+}
+
+#[derive(Serialize)]
+pub struct Kept {
+    pub layer: String,
+    pub units: usize,
+    pub reason: String,
+}
+
+/// Where delta comes from.
+#[derive(Serialize)]
+pub struct Parts {
+    /// What was left out on purpose, within the tolerance.
+    pub approximation: f64,
+    /// Weights that had to be rounded.
+    pub rounding: f64,
+}
+
+/// Seconds.
+#[derive(Serialize)]
+pub struct Steps {
+    pub reading: f64,
+    pub stability: f64,
+    pub planning: f64,
+    pub rewriting_and_checking: f64,
+    pub comparing: f64,
+    pub certifying: f64,
+}
+
+impl Report {
+    /// What is measured, before and after.
+    pub fn sizes(&self) -> [(&'static str, usize, usize); 4] {
+        let (before, after) = (&self.before, &self.after);
+        [
+            ("units", before.units, after.units),
+            ("parameters", before.parameters, after.parameters),
+            ("multiply-adds", before.multiply_adds, after.multiply_adds),
+            ("bytes", before.bytes, after.bytes),
+        ]
+    }
+
+    /// What else there is to know: whatever is not as one might expect.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
+            notes.push(samples.to_string());
+        }
+        for Kept { layer, units, reason } in &self.kept {
+            notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
+        }
+        notes.extend(self.accuracy.as_ref().map(Accuracy::to_string));
+        if self.unread_inputs > 0 {
+            notes.push(format!("{} no part in it any more", take(self.unread_inputs)));
+        }
+        if self.undecided > 0 {
+            let why = self.stopped.map_or_else(String::new, |stopped| format!(" ({stopped})"));
+            notes.push(format!("{} undecided{why}, and kept", counted(self.undecided, "unit")));
+        }
+        notes
+    }
+
+    /// Prints it for people.
+    pub fn print(&self, compressed: &Compressed, before: &Network, console: &Console) -> Result<()> {
+        let out = &mut console.report();
+        writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
+        if console.is_verbose() && self.before.units > 0 {
+            let layers = &compressed.history.layers;
+            let reports: Vec<LayerReport> = layers.iter().map(|layer| LayerReport::new(before, layer)).collect();
+            let totals = Totals::of(layers.iter().flat_map(|layer| &layer.units));
+            stability::print(&reports, &totals, self.steps.stability, console)?;
+        }
+        if compressed.changed {
+            self.print_change(console)?;
+        } else {
+            writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
+        }
+        for note in self.notes() {
+            writeln!(out, "{note}")?;
+        }
+        if console.is_verbose() {
+            let steps = self.steps.named().map(|(step, seconds)| format!("{step} {:.1}", 1e3 * seconds));
+            writeln!(out, "milliseconds: {}", listed(steps))?;
+        }
+        write!(out, "wrote {}", one_line(&self.output))?;
+        if let Some(path) = &self.certificate {
+            write!(out, ", its certificate {}", one_line(path))?;
+        }
+        if let Some(path) = &self.report {
+            write!(out, ", the report {}", one_line(path))?;
+        }
+        writeln!(out, "; {:.1} ms in all", 1e3 * self.seconds)?;
+        Ok(())
+    }
+
+    fn print_change(&self, console: &Console) -> Result<()> {
+        let out = &mut console.report();
+        let mut sizes = console.table(&[("", Left), ("before", Right), ("after", Right), ("left", Right)]);
+        let widths = |hidden: &[usize]| if hidden.is_empty() { "none".to_owned() } else { listed(hidden) };
+        sizes.add_row(["hidden layers", &widths(&self.before.hidden), &widths(&self.after.hidden), ""]);
+        for (name, before, after) in self.sizes() {
+            let left = format!("{:.1}%", 100.0 * after as f64 / before.max(1) as f64);
+            sizes.add_row([name, &grouped(before), &grouped(after), &left]);
+        }
+        writeln!(out, "{sizes}\n")?;
+        let removed = self.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
+        write!(out, "removed: {}", listed(removed))?;
+        if self.carriers > 0 {
+            write!(out, "; {} linear functions past their layers", carry(self.carriers))?;
+        }
+        writeln!(out)?;
+        if self.delta == 0.0 {
+            let claim = "on the whole domain all outputs are exactly what they were, in real arithmetic";
+            writeln!(out, "{}: {claim}", good("proved"))?;
+            return Ok(());
+        }
+        let Parts { approximation, rounding } = self.delta_parts;
+        let [delta, approximation, rounding, observed] =
+            [self.delta, approximation, rounding, self.observed].map(short);
+        writeln!(out, "{}: on the whole domain no output moves by more than {delta}", good("proved"))?;
+        writeln!(out, "  {approximation} left out on purpose (--tolerance {}), {rounding} rounding", self.tolerance)?;
+        writeln!(out, "  the largest difference seen is {observed}")?;
+        Ok(())
+    }
+}
+
+impl Steps {
+    /// The steps in their order, and how many seconds each took.
+    pub fn named(&self) -> [(&'static str, f64); 6] {
+        [
+            ("reading", self.reading),
+            ("finding stable units", self.stability),
+            ("planning", self.planning),
+            ("rewriting and checking", self.rewriting_and_checking),
+            ("comparing", self.comparing),
+            ("certifying", self.certifying),
+        ]
+    }
+}
+
+fn carry(units: usize) -> String {
+    format!("{} {}", counted(units, "unit"), if units == 1 { "carries" } else { "carry" })
+}
+
+fn take(inputs: usize) -> String {
+    format!("{} {}", counted(inputs, "input"), if inputs == 1 { "has" } else { "have" })
+}

@@ -1,0 +1,139 @@
+//! A small network: every unit a circle, every weight that is not 0 a line.
+
+use leo_network::op::{Dense, Op};
+use leo_network::{Network, ValueId};
+use maud::{Markup, PreEscaped, html};
+
+use super::grid::mark;
+use super::network::{About, Dot, Shown, inputs, outputs};
+
+/// The most units of a layer, and the most layers, that can be told apart.
+const WIDEST: usize = 12;
+const DEEPEST: usize = 6;
+
+const RADIUS: usize = 12;
+const COLUMN: usize = 120;
+const ROW: usize = 38;
+/// Room for what stands below a column.
+const CAPTION: usize = 26;
+
+/// How a layer reads the one before: by one matrix, or by more than that.
+pub enum Wires<'n> {
+    One(&'n Dense),
+    All,
+}
+
+/// If each layer reads the one before and nothing else, and the only output reads the last one: how. The last are the output's.
+pub fn wires(network: &Network) -> Option<Vec<Wires<'_>>> {
+    let &[output] = network.outputs() else { return None };
+    let layers: Vec<usize> = network.relu_layers().collect();
+    let targets = layers.iter().map(|&layer| network.pre_activation(layer)).chain([output]);
+    let sources = [ValueId::INPUT].into_iter().chain(layers.iter().map(|&layer| network.result_of(layer)));
+    targets.zip(sources).map(|(target, source)| between(network, target, source)).collect()
+}
+
+fn between(network: &Network, mut value: ValueId, source: ValueId) -> Option<Wires<'_>> {
+    let mut matrices = Vec::new();
+    while value != source {
+        let node = &network.nodes()[value.node()?];
+        match node.op() {
+            Op::Relu(_) | Op::Sum(_) => return None,
+            Op::Dense(dense) => matrices.push(dense),
+            _ => {}
+        }
+        value = node.operands()[0];
+    }
+    let fits = |dense: &Dense| dense.weight().columns() == network.shape(source).elements();
+    Some(match matrices[..] {
+        [dense] if fits(dense) => Wires::One(dense),
+        _ => Wires::All,
+    })
+}
+
+/// Whether its units can be told apart in a drawing.
+pub fn is_small(network: &Network) -> bool {
+    let hidden = network.hidden();
+    hidden.len() <= DEEPEST && hidden.iter().all(|&width| width <= WIDEST)
+}
+
+/// What stands in a column.
+enum Column<'a> {
+    Dots(Vec<&'a Dot>),
+    Ends(usize),
+    /// Too many inputs or outputs to draw.
+    Box,
+}
+
+impl Column<'_> {
+    fn ends(count: usize) -> Self {
+        if count <= WIDEST { Self::Ends(count) } else { Self::Box }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Dots(dots) => dots.len(),
+            Self::Ends(count) => *count,
+            Self::Box => 1,
+        }
+    }
+
+    fn is_gone(&self, row: usize) -> bool {
+        matches!(self, Self::Dots(dots) if dots[row].class.contains("gone"))
+    }
+}
+
+/// Draws a network.
+pub fn draw(shown: &Shown<'_>) -> Markup {
+    let network = shown.network;
+    let outputs_of = |value: &ValueId| network.shape(*value).elements();
+    let mut columns = vec![Column::ends(network.input().elements())];
+    columns.extend(shown.layers.iter().map(|dots| Column::Dots(dots.iter().collect())));
+    columns.push(Column::ends(network.outputs().iter().map(outputs_of).sum()));
+    let tallest = columns.iter().map(Column::len).max().unwrap_or(1);
+    let (width, height) = (columns.len() * COLUMN, tallest * ROW + CAPTION + 8);
+    let x = |column: usize| column * COLUMN + COLUMN / 2;
+    let y = |column: usize, row: usize| ROW / 2 + 4 + ((tallest - columns[column].len()) * ROW) / 2 + row * ROW;
+    let caption = |column: usize| match column {
+        0 => inputs(network),
+        last if last == columns.len() - 1 => outputs(network),
+        layer => format!("layer {layer}"),
+    };
+    let wires = wires(network).unwrap_or_default();
+    html! {
+        svg .graph role="img" aria-label="The network's units and weights" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) {
+            @for (index, wires) in wires.iter().enumerate() {
+                @for (from, to) in lines(&columns[index], &columns[index + 1], wires) {
+                    @let is_dim = columns[index].is_gone(from) || columns[index + 1].is_gone(to);
+                    line .dim[is_dim] x1=(x(index)) y1=(y(index, from)) x2=(x(index + 1)) y2=(y(index + 1, to)) {}
+                }
+            }
+            @for (index, column) in columns.iter().enumerate() {
+                @match column {
+                    Column::Box => rect .io x=(x(index) - 10) y=(y(index, 0) - 30) width="20" height="60" rx="4" {},
+                    Column::Ends(count) => @for row in 0..*count {
+                        circle .io cx=(x(index)) cy=(y(index, row)) r=(RADIUS / 2) {}
+                    },
+                    Column::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
+                        (PreEscaped(mark(dot, (x(index), y(index, row)), RADIUS)))
+                        @if let (Some(number), About::Row(_)) = (dot.number, &dot.about) {
+                            text .number x=(x(index) + RADIUS + 3) y=(y(index, row) - RADIUS + 4) { (number + 1) }
+                        }
+                    }
+                }
+                text .caption x=(x(index)) y=(height - 8) { (caption(index)) }
+            }
+        }
+    }
+}
+
+/// Which rows of two columns are connected.
+fn lines(before: &Column<'_>, after: &Column<'_>, wires: &Wires<'_>) -> Vec<(usize, usize)> {
+    let reads = |from: usize, to: usize| match (wires, before, after) {
+        (Wires::All, ..) | (_, Column::Box, _) | (.., Column::Box) => true,
+        (Wires::One(dense), ..) => {
+            to >= dense.weight().rows() || dense.weight().row(to).get(from).is_none_or(|&weight| weight != 0.0)
+        }
+    };
+    let pairs = (0..after.len()).flat_map(|to| (0..before.len()).map(move |from| (from, to)));
+    pairs.filter(|&(from, to)| reads(from, to)).collect()
+}

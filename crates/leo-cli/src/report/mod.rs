@@ -1,0 +1,271 @@
+//! The report: one page of HTML that needs nothing else, no server, no network.
+//!
+//! What it shows of a unit stands once, as a row of a table (`units.rs`); the drawing of the network (`network.rs`) and the
+//! ranges (`ranges.rs`) point to that row, and a script of a few lines shows it where the pointer is. Without the script everything is there still, in the tables.
+
+mod graph;
+mod grid;
+mod network;
+mod ranges;
+mod units;
+
+use std::collections::BTreeMap;
+
+use leo_compress::{History, Rule};
+use leo_network::Network;
+use leo_stability::Layer;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::number::short;
+use crate::output::{counted, grouped};
+use network::Picture;
+use units::Known;
+
+/// What the page is about.
+pub struct Page<'a> {
+    /// The name of the file.
+    pub model: String,
+    /// The command that made the page.
+    pub command: String,
+    /// The domain, in words.
+    pub domain: String,
+    pub network: &'a Network,
+    /// What is known of its units.
+    pub layers: &'a [Layer],
+    /// What was done to it, if something was to be.
+    pub outcome: Option<Outcome<'a>>,
+    /// What else there is to say.
+    pub notes: Vec<String>,
+    /// The steps, and how many seconds each took.
+    pub steps: Vec<(&'static str, f64)>,
+    /// How many seconds it took in all.
+    pub seconds: f64,
+}
+
+/// What a network has become.
+pub struct Outcome<'a> {
+    pub network: &'a Network,
+    pub history: &'a History,
+    pub changed: bool,
+    /// Proved: no output moves by more.
+    pub delta: f64,
+    /// How much of it was left out on purpose, and how much is rounding.
+    pub parts: [f64; 2],
+    /// The largest difference seen.
+    pub observed: f64,
+    /// What is measured, before and after.
+    pub sizes: Vec<(&'static str, usize, usize)>,
+    /// The two files, each with its SHA-256.
+    pub files: [(String, String); 2],
+    /// The file that holds the certificate, if it was written.
+    pub certificate: Option<String>,
+    /// The command that checks it.
+    pub check: Option<String>,
+}
+
+impl Page<'_> {
+    /// The page.
+    pub fn render(&self) -> String {
+        let known = Known::new(self.layers, self.outcome.as_ref().map(|outcome| outcome.history));
+        let picture = Picture { page: self, known: &known };
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    // Nothing is ever fetched, whatever a file's names may try.
+                    meta http-equiv="Content-Security-Policy"
+                        content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+                    meta name="color-scheme" content="light dark";
+                    meta name="generator" content={ "Leo " (env!("CARGO_PKG_VERSION")) };
+                    title { (self.model) ": Leo" }
+                    style { (PreEscaped(include_str!("style.css"))) }
+                }
+                body {
+                    (self.head(&known))
+                    main {
+                        (picture.section())
+                        (ranges::section(self, &known))
+                        (self.removed())
+                        (self.sizes())
+                        (self.time())
+                        (self.proof())
+                        section {
+                            h2 { "The command" }
+                            pre { code { (self.command) } }
+                        }
+                    }
+                    footer { p { "Made by Leo " (env!("CARGO_PKG_VERSION")) ". This page is complete in itself and fetches nothing." } }
+                    div #tip role="tooltip" hidden {}
+                    script { (PreEscaped(include_str!("script.js"))) }
+                }
+            }
+        };
+        page.into_string()
+    }
+
+    fn units(&self) -> usize {
+        self.layers.iter().map(|layer| layer.units.len()).sum()
+    }
+
+    fn head(&self, known: &Known) -> Markup {
+        let counts = known.count();
+        html! {
+            header {
+                p .brand { "Leo" }
+                @match &self.outcome {
+                    Some(outcome) if outcome.changed => {
+                        h1 { (counted(self.units(), "unit")) " became " (outcome.units()) }
+                        p .lede { (outcome.verdict()) }
+                    }
+                    Some(_) => {
+                        h1 { "Nothing to remove" }
+                        p .lede { "All " (counted(self.units(), "unit")) " stay, and so does every number." }
+                    }
+                    None => {
+                        h1 { (counts.stable()) " of " (counted(self.units(), "unit")) " are stable" }
+                        p .lede { "Each of them is always on, or always off, on the whole domain: proved." }
+                    }
+                }
+                p { b { (self.model) } ", domain: " (self.domain) }
+                @for note in &self.notes { p .note { (note) } }
+                ul .tiles {
+                    @match &self.outcome {
+                        Some(outcome) => {
+                            @for &(name, before, after) in &outcome.sizes {
+                                li {
+                                    span { (name) }
+                                    b { @if before == after { (grouped(after)) } @else { (grouped(before)) " → " (grouped(after)) } }
+                                    @if before != after { span { (percent(after, before)) " left" } }
+                                }
+                            }
+                            li { span { "delta, proved" } b { (short(outcome.delta)) } span { (short(outcome.observed)) " seen" } }
+                        }
+                        None => @for (name, number) in counts.named() {
+                            li { span { (name) } b { (grouped(number)) } span { (percent(number, self.units())) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn removed(&self) -> Markup {
+        let Some(outcome) = self.outcome.as_ref().filter(|outcome| outcome.changed) else { return html! {} };
+        let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
+        outcome.history.removed.iter().flatten().flatten().for_each(|rule| *counts.entry(*rule).or_default() += 1);
+        let carriers = outcome.history.carriers();
+        html! {
+            section {
+                h2 { "What went, and why" }
+                table {
+                    tbody {
+                        tr { td { "units before" } td .n { (grouped(self.units())) } }
+                        @for (rule, count) in counts {
+                            tr { td { (units::what_became(rule).1) } td .n { "− " (grouped(count)) } }
+                        }
+                        @if carriers > 0 {
+                            tr { td { "new: always on, to carry linear functions past their layers" } td .n { "+ " (grouped(carriers)) } }
+                        }
+                    }
+                    tfoot { tr { td { "units after" } td .n { (outcome.units()) } } }
+                }
+            }
+        }
+    }
+
+    fn sizes(&self) -> Markup {
+        let Some(outcome) = &self.outcome else { return html! {} };
+        html! {
+            section {
+                h2 { "Sizes" }
+                table .bars {
+                    thead { tr { th { "" } th .n { "before" } th .n { "after" } th .n { "left" } th {} } }
+                    tbody {
+                        @for &(name, before, after) in &outcome.sizes {
+                            tr {
+                                td { (name) }
+                                td .n { (grouped(before)) }
+                                td .n { (grouped(after)) }
+                                td .n { (percent(after, before)) }
+                                td .bar { (bar(after as f64 / before.max(1) as f64)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn time(&self) -> Markup {
+        let milliseconds = |seconds: f64| format!("{:.1} ms", 1e3 * seconds);
+        html! {
+            section {
+                h2 { "Time" }
+                table .bars {
+                    tbody {
+                        @for &(step, seconds) in &self.steps {
+                            tr { td { (step) } td .n { (milliseconds(seconds)) } td .bar { (bar(seconds / self.seconds)) } }
+                        }
+                    }
+                    tfoot { tr { td { "all" } td .n { (milliseconds(self.seconds)) } td {} } }
+                }
+            }
+        }
+    }
+
+    fn proof(&self) -> Markup {
+        let Some(outcome) = &self.outcome else { return html! {} };
+        html! {
+            section {
+                h2 { "The proof" }
+                @if outcome.delta == 0.0 {
+                    p { "On the whole domain all outputs are exactly what they were, in real arithmetic." }
+                } @else {
+                    p {
+                        "On the whole domain no output moves by more than " b { (short(outcome.delta)) } ". Of that "
+                        (short(outcome.parts[0])) " was left out on purpose and " (short(outcome.parts[1]))
+                        " is the rounding of weights; the rest is a margin. The largest difference seen is " (short(outcome.observed)) "."
+                    }
+                }
+                p {
+                    "The certificate was checked, before anything was written, against these two files:"
+                }
+                dl {
+                    @for (name, sha256) in &outcome.files { dt { (name) } dd { code { (sha256) } } }
+                }
+                @if let (Some(certificate), Some(check)) = (&outcome.certificate, &outcome.check) {
+                    p { "It is in " b { (certificate) } ". To check it again, trusting nobody:" }
+                    pre { code { (check) } }
+                }
+            }
+        }
+    }
+}
+
+impl Outcome<'_> {
+    fn units(&self) -> String {
+        grouped(self.network.hidden().iter().sum())
+    }
+
+    fn verdict(&self) -> Markup {
+        html! {
+            @if self.delta == 0.0 {
+                "All outputs are exactly what they were, on the whole domain. "
+            } @else {
+                "No output moves by more than " b { (short(self.delta)) } ", on the whole domain. "
+            }
+            span .good { "Proved, and the proof was checked." }
+        }
+    }
+}
+
+fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// A part of 1, as a bar.
+fn bar(part: f64) -> Markup {
+    html! { i style=(format!("width:{:.1}%", 100.0 * part.clamp(0.0, 1.0))) {} }
+}

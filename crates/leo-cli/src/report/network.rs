@@ -1,0 +1,130 @@
+//! The network before and after, in the manner of the LEO paper's first figure: units that are always off are white, units that are always on blue,
+//! and those that can be both grey.
+
+use leo_compress::Place;
+use leo_network::{Network, ValueId};
+use maud::{Markup, html};
+
+use super::units::{Known, Mark, class, in_words};
+use super::{Page, graph, grid};
+use crate::output::{counted, grouped};
+
+/// What is drawn for a unit.
+pub struct Dot {
+    /// What the style calls it.
+    pub class: String,
+    /// The row that tells about it, or what to say.
+    pub about: About,
+    /// Its number, from 0, if it has one.
+    pub number: Option<usize>,
+}
+
+pub enum About {
+    Row(String),
+    Text(String),
+    Nothing,
+}
+
+/// A network as it is drawn.
+pub struct Shown<'a> {
+    pub network: &'a Network,
+    pub layers: Vec<Vec<Dot>>,
+}
+
+pub struct Picture<'a> {
+    pub page: &'a Page<'a>,
+    pub known: &'a Known,
+}
+
+impl Picture<'_> {
+    pub fn section(&self) -> Markup {
+        let page = self.page;
+        let after = page.outcome.as_ref().filter(|outcome| outcome.changed).map(|outcome| outcome.network);
+        let wires = graph::wires(page.network);
+        let is_small = wires.is_some() && graph::is_small(page.network);
+        html! {
+            section #network {
+                h2 { @if after.is_some() { "The network, before and after" } @else { "The network" } }
+                (self.legend())
+                div .pictures.wide[page.layers.len() > 2] {
+                    figure {
+                        @if after.is_some() { figcaption { "before" } }
+                        @if is_small { (graph::draw(&self.before(true))) } @else { (grid::draw(&self.before(false), wires.is_some())) }
+                    }
+                    @if let Some(network) = after {
+                        figure {
+                            figcaption { "after" }
+                            @if is_small { (graph::draw(&self.after(network, true))) } @else { (grid::draw(&self.after(network, false), wires.is_some())) }
+                        }
+                    }
+                }
+                @if wires.is_none() { p .note { "The network has branches; its layers are drawn in the order in which they are computed." } }
+            }
+        }
+    }
+
+    fn legend(&self) -> Markup {
+        let counts = self.known.count();
+        let carriers = self.page.outcome.as_ref().map_or(0, |outcome| outcome.history.carriers());
+        let several = self.known.layers.iter().flatten().map(|mark| mark.units.len()).max().unwrap_or(1);
+        let entry = |class: &str, text: String| html! { li { (grid::sample(class)) (text) } };
+        html! {
+            ul .legend {
+                @for (status, count) in counts.styled() {
+                    (entry(&format!("u {}", class(status)), format!("{} ({})", in_words(status), grouped(count))))
+                }
+                @if counts.removed > 0 { (entry("u plain gone removed", format!("removed ({})", grouped(counts.removed)))) }
+                @if counts.merged > 0 { (entry("u plain gone merged", format!("merged or folded into others ({})", grouped(counts.merged)))) }
+                @if carriers > 0 { (entry("u on carrier", format!("new, carries a linear function ({})", grouped(carriers)))) }
+            }
+            @if several > 1 { p .note { "Layers are wide: a dot stands for up to " (several) " units of a kind." } }
+        }
+    }
+
+    fn before(&self, in_order: bool) -> Shown<'_> {
+        let dot = |mark: &Mark| Dot {
+            class: mark.class(),
+            about: About::Row(mark.id.clone()),
+            number: mark.units.first().copied().filter(|_| mark.units.len() == 1),
+        };
+        let mut layers: Vec<Vec<Dot>> = self.known.layers.iter().map(|marks| marks.iter().map(dot).collect()).collect();
+        if in_order {
+            layers.iter_mut().for_each(|dots| dots.sort_by_key(|dot| dot.number));
+        }
+        Shown { network: self.page.network, layers }
+    }
+
+    fn after<'n>(&self, network: &'n Network, in_order: bool) -> Shown<'n> {
+        let origins = self.page.outcome.as_ref().map_or(&[][..], |outcome| &outcome.history.origins);
+        let layer = |origins: &Vec<Option<Place>>| {
+            let dot = |origin: &Option<Place>| match *origin {
+                None => Dot {
+                    class: "u on carrier".to_owned(),
+                    about: About::Text("new: always on, it carries a linear function past its layer".to_owned()),
+                    number: None,
+                },
+                Some(place) => {
+                    let mark = self.known.mark(place);
+                    Dot { class: mark.class(), about: About::Row(mark.id.clone()), number: Some(place.unit) }
+                }
+            };
+            let mut dots: Vec<Dot> = origins.iter().map(dot).collect();
+            if !in_order {
+                dots.sort_by(|a, b| a.class.cmp(&b.class));
+                dots = grid::binned(dots);
+            }
+            dots
+        };
+        Shown { network, layers: origins.iter().map(layer).collect() }
+    }
+}
+
+/// `784 inputs`.
+pub fn inputs(network: &Network) -> String {
+    counted(network.input().elements(), "input")
+}
+
+/// `10 outputs`.
+pub fn outputs(network: &Network) -> String {
+    counted(network.outputs().iter().map(|&value: &ValueId| network.shape(value).elements()).sum(), "output")
+}

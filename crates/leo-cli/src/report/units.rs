@@ -1,0 +1,216 @@
+//! Units as the page shows them: each a mark, or several of a kind a mark where a layer is very wide.
+
+use leo_compress::{History, Place, Rule};
+use leo_stability::{Layer, Status, Unit};
+
+use crate::number::{lower, upper};
+use crate::output::{counted, grouped, listed};
+use crate::search;
+
+/// How many marks a layer may have.
+pub const MOST_MARKS: usize = 400;
+
+/// How many units of a mark are named.
+const NAMED: usize = 8;
+
+/// What became of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// Nothing was to be done.
+    Untouched,
+    Kept,
+    /// It is gone, and nothing stands for it.
+    Removed,
+    /// It is gone, and others do its work.
+    Merged,
+}
+
+/// Units that are shown as one.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// What the page calls it.
+    pub id: String,
+    /// Their numbers, from 0.
+    pub units: Vec<usize>,
+    pub status: Status,
+    pub fate: Fate,
+    /// The smallest range that holds theirs.
+    pub lower: f64,
+    pub upper: f64,
+    /// What decided them.
+    pub by: String,
+    /// What became of them.
+    pub became: String,
+}
+
+/// All marks.
+pub struct Known {
+    /// For each layer.
+    pub layers: Vec<Vec<Mark>>,
+    /// For each unit of each layer, its mark.
+    mark_of: Vec<Vec<usize>>,
+}
+
+impl Known {
+    pub fn new(layers: &[Layer], history: Option<&History>) -> Self {
+        let marks = |(index, layer): (usize, &Layer)| {
+            let rules = history.and_then(|history| history.removed.get(index));
+            marks(index, &layer.units, rules.map(Vec::as_slice))
+        };
+        let layers: Vec<Vec<Mark>> = layers.iter().enumerate().map(marks).collect();
+        let mark_of = |marks: &Vec<Mark>| {
+            let mut mark_of = vec![0; marks.iter().map(|mark| mark.units.len()).sum()];
+            for (index, mark) in marks.iter().enumerate() {
+                mark.units.iter().for_each(|&unit| mark_of[unit] = index);
+            }
+            mark_of
+        };
+        Self { mark_of: layers.iter().map(mark_of).collect(), layers }
+    }
+
+    /// The mark of a unit.
+    pub fn mark(&self, place: Place) -> &Mark {
+        &self.layers[place.layer][self.mark_of[place.layer][place.unit]]
+    }
+
+    pub fn count(&self) -> Counts {
+        let mut counts = Counts::default();
+        for mark in self.layers.iter().flatten() {
+            counts.by_status[rank(mark.status)] += mark.units.len();
+            counts.removed += if mark.fate == Fate::Removed { mark.units.len() } else { 0 };
+            counts.merged += if mark.fate == Fate::Merged { mark.units.len() } else { 0 };
+        }
+        counts
+    }
+}
+
+/// How many units there are of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    by_status: [usize; 4],
+    pub removed: usize,
+    pub merged: usize,
+}
+
+impl Counts {
+    pub fn stable(self) -> String {
+        grouped(self.by_status[0] + self.by_status[1])
+    }
+
+    /// Each kind that there is, and how many there are of it.
+    pub fn named(self) -> impl Iterator<Item = (&'static str, usize)> {
+        STATUSES.into_iter().map(in_words).zip(self.by_status).filter(|(_, count)| *count > 0)
+    }
+
+    /// Each kind that there is, what the style calls it, and how many there are of it.
+    pub fn styled(self) -> impl Iterator<Item = (Status, usize)> {
+        STATUSES.into_iter().zip(self.by_status).filter(|(_, count)| *count > 0)
+    }
+}
+
+const STATUSES: [Status; 4] = [Status::Inactive, Status::Active, Status::Unstable, Status::Undecided];
+
+fn rank(status: Status) -> usize {
+    STATUSES.iter().position(|other| *other == status).unwrap_or(0)
+}
+
+/// What people call it.
+pub fn in_words(status: Status) -> &'static str {
+    match status {
+        Status::Inactive => "always off",
+        Status::Active => "always on",
+        Status::Unstable => "on or off",
+        Status::Undecided => "undecided",
+    }
+}
+
+/// What the style calls it.
+pub fn class(status: Status) -> &'static str {
+    match status {
+        Status::Inactive => "off",
+        Status::Active => "on",
+        Status::Unstable => "both",
+        Status::Undecided => "open",
+    }
+}
+
+impl Mark {
+    /// What the style calls it.
+    pub fn class(&self) -> String {
+        let gone = match self.fate {
+            Fate::Untouched | Fate::Kept => "",
+            Fate::Removed => " gone removed",
+            Fate::Merged => " gone merged",
+        };
+        format!("u {}{gone}", class(self.status))
+    }
+
+    /// Which units it stands for, counted from 1.
+    pub fn numbers(&self) -> String {
+        let numbers = listed(self.units.iter().take(NAMED).map(|unit| unit + 1));
+        match self.units.len() {
+            ..=NAMED => numbers,
+            more => format!("{numbers}, ... ({} in all)", counted(more, "unit")),
+        }
+    }
+
+    /// Its range, rounded outward.
+    pub fn range(&self) -> String {
+        format!("[{}, {}]", lower(self.lower), upper(self.upper))
+    }
+}
+
+/// The marks of a layer: those of a kind side by side, from small to large.
+fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Mark> {
+    let fate = |unit: usize| match rules.map(|rules| rules[unit]) {
+        None => (Fate::Untouched, ""),
+        Some(None) => (Fate::Kept, "kept"),
+        Some(Some(rule)) => what_became(rule),
+    };
+    let kind = |unit: usize| (rank(units[unit].status), fate(unit).0);
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    let middle = |unit: usize| units[unit].lower + units[unit].upper;
+    order.sort_by(|&a, &b| kind(a).cmp(&kind(b)).then(middle(a).total_cmp(&middle(b))));
+    let size = units.len().div_ceil(MOST_MARKS).max(1);
+    let groups = order.chunk_by(|&a, &b| kind(a) == kind(b)).flat_map(|kind| kind.chunks(size));
+    let mark = |(index, group): (usize, &[usize])| {
+        let first = &units[group[0]];
+        let mut by: Vec<String> = group.iter().map(|&unit| decided_by(&units[unit])).collect();
+        let mut became: Vec<&str> = group.iter().map(|&unit| fate(unit).1).collect();
+        [by.sort(), became.sort()].into_iter().for_each(drop);
+        by.dedup();
+        became.dedup();
+        Mark {
+            id: format!("u{}-{}", layer + 1, if size == 1 { group[0] } else { index } + 1),
+            units: group.to_vec(),
+            status: first.status,
+            fate: fate(group[0]).0,
+            lower: group.iter().map(|&unit| units[unit].lower).fold(f64::INFINITY, f64::min),
+            upper: group.iter().map(|&unit| units[unit].upper).fold(f64::NEG_INFINITY, f64::max),
+            by: by.join("; "),
+            became: became.join("; "),
+        }
+    };
+    groups.enumerate().map(mark).collect()
+}
+
+fn decided_by(unit: &Unit) -> String {
+    let by = unit.by.map_or("nothing", search::in_words);
+    if unit.trusted { format!("{by}: the solver says so, no proof confirms it") } else { by.to_owned() }
+}
+
+/// What becomes of the units that a rule removes.
+pub fn what_became(rule: Rule) -> (Fate, &'static str) {
+    match rule {
+        Rule::Inactive => (Fate::Removed, "removed: always 0"),
+        Rule::Constant => (Fate::Removed, "removed: always the same, a bias stands for it"),
+        Rule::Collapsed => (Fate::Removed, "removed: the network is constant"),
+        Rule::Dead => (Fate::Removed, "removed: nothing reads it"),
+        Rule::Negligible => (Fate::Removed, "removed: too small to matter, within the tolerance"),
+        Rule::Merged => (Fate::Merged, "merged: a combination of other units that are always on"),
+        Rule::Folded => (Fate::Merged, "folded: its whole layer is linear, and part of the next"),
+        Rule::Linear => (Fate::Merged, "merged: linear, and what it passes on takes another way"),
+        Rule::Multiple => (Fate::Merged, "merged: a multiple of another unit"),
+        Rule::Opposite => (Fate::Merged, "merged: another unit, turned round, and a linear function"),
+    }
+}
