@@ -195,7 +195,7 @@ impl<N: Number> Expressed<N> {
         let input = ValueId::INPUT.index();
         let mut basis = Basis::from([(input, facts.range(ValueId::INPUT).clone())]);
         let mut forms = vec![Forms::identity(input, vec![N::default(); network.input().elements()])];
-        let mut anchors = BTreeMap::from([(ValueId::INPUT, forms[0].clone())]);
+        let mut anchors = BTreeMap::new();
         let mut layers = pairs.claims.iter().enumerate();
         for (index, node) in network.nodes().iter().enumerate() {
             let value = network.result_of(index);
