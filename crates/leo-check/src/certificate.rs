@@ -441,11 +441,10 @@ fn subtree(
 
 impl Point {
     fn new(point: &[f64], domain: &Domain) -> Self {
-        let bounds = domain.lo().iter().zip(domain.hi());
-        match point.iter().zip(bounds.clone()).all(|(x, (lo, hi))| x == lo || x == hi) {
+        match domain.is_corner(point) {
             false => Self::Inner(point.to_vec()),
             true => {
-                let bits: Vec<bool> = point.iter().zip(bounds).map(|(x, (lo, _))| x != lo).collect();
+                let bits: Vec<bool> = point.iter().zip(domain.lo()).map(|(x, lo)| x != lo).collect();
                 let digit = |bits: &[bool]| {
                     let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
                     char::from_digit(digit, 16).unwrap_or_default()

@@ -219,6 +219,12 @@ impl Domain {
         sample.len() == self.len()
             && sample.iter().zip(self.lo.iter().zip(&self.hi)).all(|(x, (lo, hi))| lo <= x && x <= hi)
     }
+
+    /// Whether a flattened sample is a corner of it: at a bound in each input.
+    pub fn is_corner(&self, sample: &[f64]) -> bool {
+        sample.len() == self.len()
+            && sample.iter().zip(self.lo.iter().zip(&self.hi)).all(|(x, (lo, hi))| x == lo || x == hi)
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +253,17 @@ mod tests {
         let wider = domain.widened(0.5)?;
         assert_eq!((wider.lo(), wider.hi()), (&[-1.5, 4.5][..], &[1.5, 6.5][..]));
         assert!(wider.clone().widened(-1.0).is_err() && wider.widened(f64::NAN).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn corners_are_at_a_bound_in_each_input() -> Result<(), DomainError> {
+        let domain = Domain::new(vec![-1.0, 2.0], vec![1.0, 2.0])?;
+        assert!(domain.is_corner(&[-1.0, 2.0]) && domain.is_corner(&[1.0, 2.0]));
+        assert!(
+            !domain.is_corner(&[0.0, 2.0]) && !domain.is_corner(&[-1.0, 3.0]) && !domain.is_corner(&[f64::NAN, 2.0])
+        );
+        assert!(!domain.is_corner(&[]) && !domain.is_corner(&[-1.0]) && !domain.is_corner(&[-1.0, 2.0, 2.0]));
         Ok(())
     }
 }

@@ -191,15 +191,11 @@ impl<'n> Witnesses<'n> {
 
     /// A few points that show these units, each with its layer, off and on: which of the points, for each unit; none for those that would take too many points.
     pub(crate) fn cover(&self, units: &[(usize, usize)]) -> (Vec<Vec<f64>>, Vec<Option<[usize; 2]>>) {
-        let is_corner = |point: &[f64]| {
-            let mut bounds = point.iter().zip(self.domain.lo().iter().zip(self.domain.hi()));
-            bounds.all(|(x, (lo, hi))| x == lo || x == hi)
-        };
         // Corners first: they take less room in a file.
         let mut order: Vec<(bool, usize, usize)> = Vec::new();
         for (index, &(layer, unit)) in units.iter().enumerate() {
             let points = self.best[layer][unit].iter().enumerate();
-            order.extend(points.map(|(sign, best)| (!is_corner(&best.point), index, sign)));
+            order.extend(points.map(|(sign, best)| (!self.domain.is_corner(&best.point), index, sign)));
         }
         order.sort_by_key(|&(inner, ..)| inner);
         let (mut points, mut shown) = (Vec::new(), vec![[None; 2]; units.len()]);
