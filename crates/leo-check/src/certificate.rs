@@ -353,15 +353,6 @@ impl Status {
             .into_iter()
             .find(|status| status.letter() == letter)
     }
-
-    /// What such a unit is expressed by if nothing else is said.
-    pub fn claim(self) -> Claim {
-        match self {
-            Self::Inactive => Claim::Constant(0.0),
-            Self::Active => Claim::Linear(0.0),
-            Self::Unstable | Self::Undecided => Claim::Itself,
-        }
-    }
 }
 
 impl From<Claim> for ClaimEntry {

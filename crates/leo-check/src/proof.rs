@@ -7,6 +7,7 @@ use leo_network::{Domain, Network};
 use rayon::prelude::*;
 
 use crate::checker::{Checker, Facts};
+use crate::deviation::Claim;
 use crate::facts::{Side, Slopes, Tree};
 use crate::number::Number;
 use crate::verify::Refusal;
@@ -23,6 +24,17 @@ pub enum Status {
     Unstable,
     /// Neither proved nor refuted. It is kept, like an unstable unit.
     Undecided,
+}
+
+impl Status {
+    /// What such a unit is expressed by if nothing else is said.
+    pub fn claim(self) -> Claim {
+        match self {
+            Self::Inactive => Claim::Constant(0.0),
+            Self::Active => Claim::Linear(0.0),
+            Self::Unstable | Self::Undecided => Claim::Itself,
+        }
+    }
 }
 
 /// What is known of the units of a network, layer by layer, and how to prove it.
