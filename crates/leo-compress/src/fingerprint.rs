@@ -7,7 +7,7 @@
 use leo_network::op::Op;
 use leo_network::{Array, Domain, Evaluator, Network, ValueId, add_product_transposed};
 
-use crate::observe::{inside, random_points};
+use crate::observe::random_points;
 
 /// How many points are looked at, besides samples, and how many of these.
 const POINTS: usize = 192;
@@ -38,9 +38,11 @@ pub(crate) fn points(networks: [&Network; 2], domain: &Domain, samples: Option<&
         let mut numbers = samples.iter();
         let mut next = || Some(numbers.by_ref().take(domain.len()).collect::<Vec<f64>>());
         let whole = std::iter::from_fn(&mut next).take_while(|sample| sample.len() == domain.len());
-        points.extend(whole.take(count / 4).map(|sample| inside(domain, sample)));
+        points.extend(whole.take(count / 4));
     }
-    points.concat()
+    let mut points = points.concat();
+    domain.clamp(&mut points);
+    points
 }
 
 /// The values of a network at some points.

@@ -76,10 +76,11 @@ pub fn observe(
         let mut numbers = samples.iter();
         let mut some: Vec<Vec<f64>> = Vec::new();
         loop {
-            let sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
+            let mut sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
             let is_last = sample.len() < domain.len();
             if !is_last {
-                some.push(inside(domain, sample));
+                domain.clamp(&mut sample);
+                some.push(sample);
             }
             if some.len() == AT_ONCE || is_last {
                 search.look_at(&some);
@@ -110,14 +111,6 @@ pub(crate) fn random_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec
         points.push(domain.lo().iter().zip(domain.hi()).map(coordinate).collect());
     }
     points
-}
-
-/// The point of a domain next to a sample.
-pub(crate) fn inside(domain: &Domain, mut sample: Vec<f64>) -> Vec<f64> {
-    for (x, (&lo, &hi)) in sample.iter_mut().zip(domain.lo().iter().zip(domain.hi())) {
-        *x = if x.is_nan() { lo } else { x.clamp(lo, hi) };
-    }
-    sample
 }
 
 struct Search<'a> {

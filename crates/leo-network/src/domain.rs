@@ -225,6 +225,15 @@ impl Domain {
         sample.len() == self.len()
             && sample.iter().zip(self.lo.iter().zip(&self.hi)).all(|(x, (lo, hi))| x == lo || x == hi)
     }
+
+    /// Moves flattened samples, one after the other, to the points of it next to them; what is NaN to its lower bound.
+    pub fn clamp(&self, samples: &mut [f64]) {
+        for sample in samples.chunks_mut(self.len()) {
+            for (x, (&lo, &hi)) in sample.iter_mut().zip(self.lo.iter().zip(&self.hi)) {
+                *x = if x.is_nan() { lo } else { x.clamp(lo, hi) };
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -264,6 +273,15 @@ mod tests {
             !domain.is_corner(&[0.0, 2.0]) && !domain.is_corner(&[-1.0, 3.0]) && !domain.is_corner(&[f64::NAN, 2.0])
         );
         assert!(!domain.is_corner(&[]) && !domain.is_corner(&[-1.0]) && !domain.is_corner(&[-1.0, 2.0, 2.0]));
+        Ok(())
+    }
+
+    #[test]
+    fn clamped_samples_lie_in_it() -> Result<(), DomainError> {
+        let domain = Domain::new(vec![-1.0, 2.0], vec![1.0, 2.0])?;
+        let mut samples = [0.5, 2.0, f64::NAN, 7.0, f64::INFINITY, f64::NEG_INFINITY];
+        domain.clamp(&mut samples);
+        assert_eq!(samples, [0.5, 2.0, -1.0, 2.0, 1.0, 2.0]);
         Ok(())
     }
 }

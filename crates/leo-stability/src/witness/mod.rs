@@ -126,8 +126,8 @@ impl<'n> Witnesses<'n> {
     /// Evaluates a block of points, and says for which units they are better than what is known, or as good: later points are chosen with more care.
     fn scan(&self, workspace: &mut Workspace<f64>, points: &[f64]) -> Vec<Found> {
         let inputs = self.domain.len();
-        let mut block = Vec::with_capacity(points.len());
-        clamp(self.domain, points, &mut block);
+        let mut block = points.to_vec();
+        self.domain.clamp(&mut block);
         let values = self.evaluator.forward(workspace, &block);
         let mut shared: Vec<Option<Arc<[f64]>>> = vec![None; block.len() / inputs];
         let mut found = Vec::new();
@@ -376,7 +376,9 @@ impl Probe<'_> {
             return true;
         }
         let Witnesses { network, domain, evaluator, .. } = self.witnesses;
-        clamp(domain, point, &mut self.point);
+        self.point.clear();
+        self.point.extend_from_slice(point);
+        domain.clamp(&mut self.point);
         let values = evaluator.forward(&mut self.workspace, &self.point);
         let number = values.get(network.pre_activation(self.layer))[self.unit];
         self.found = self.sign * number > self.error;
@@ -394,15 +396,6 @@ fn sign_against(side: Side) -> usize {
     match side {
         Side::Lower => 0,
         Side::Upper => 1,
-    }
-}
-
-/// The points of the domain next to some points.
-fn clamp(domain: &Domain, points: &[f64], inside: &mut Vec<f64>) {
-    inside.clear();
-    for point in points.chunks_exact(domain.len()) {
-        let bounds = domain.lo().iter().zip(domain.hi());
-        inside.extend(point.iter().zip(bounds).map(|(&x, (&lo, &hi))| if x.is_nan() { lo } else { x.clamp(lo, hi) }));
     }
 }
 
