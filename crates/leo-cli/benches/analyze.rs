@@ -3,14 +3,17 @@
 //!
 //! The programs may take a minute for each network; `LEO_MILP_SECONDS` gives another limit, and 0 leaves them out.
 
+mod support;
+
 use std::error::Error;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use leo_network::op::{Matrix, Op};
 use leo_network::{Evaluator, Model, add_product};
+use support::{median, models};
 
 /// How often what is fast is measured. The median counts.
 const REPEATS: usize = 25;
@@ -19,23 +22,19 @@ const POINTS: usize = 64;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let limit: f64 = std::env::var("LEO_MILP_SECONDS").map_or(Ok(60.0), |text| text.parse())?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist");
-    let mut models: Vec<PathBuf> =
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-    models.sort();
     println!("leo analyze --domain 0,1; milp is --engine milp --trust-solver --time-limit {limit}\n");
-    let start = median(|| {
+    let start = median(REPEATS, || {
         let start = Instant::now();
         Command::new(env!("CARGO_BIN_EXE_leo")).arg("--version").stdout(Stdio::null()).status()?;
         Ok(start.elapsed())
     })?;
     println!("| network | auto | undecided | unavoidable | auto / unavoidable | milp | undecided | milp / auto |");
     println!("|---|---|---|---|---|---|---|---|");
-    for model in models {
+    for model in models()? {
         let name = model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (_, undecided) = analyze(&model, &[])?;
-        let auto = median(|| analyze(&model, &[]).map(|(time, _)| time))?;
-        let unavoidable = start + median(|| unavoidable(&model))?;
+        let auto = median(REPEATS, || analyze(&model, &[]).map(|(time, _)| time))?;
+        let unavoidable = start + median(REPEATS, || unavoidable(&model))?;
         let [auto_ms, unavoidable_ms] = [auto, unavoidable].map(|time| 1e3 * time.as_secs_f64());
         print!("| {name} | {auto_ms:.1} ms | {undecided} | {unavoidable_ms:.1} ms | {:.1} |", auto_ms / unavoidable_ms);
         if limit == 0.0 {
@@ -87,10 +86,4 @@ fn unavoidable(path: &Path) -> Result<Duration, Box<dyn Error>> {
         black_box(rows);
     }
     Ok(start.elapsed())
-}
-
-fn median(mut measure: impl FnMut() -> Result<Duration, Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
-    let mut times = (0..REPEATS).map(|_| measure()).collect::<Result<Vec<_>, _>>()?;
-    times.sort();
-    Ok(times[REPEATS / 2])
 }

@@ -1,25 +1,25 @@
 //! Certificates of every network in `models/mnist`: how large they are, and how long it takes to find and to check them, from the start of the process to its
 //! end. `leo compress` checks what it writes; that is not part of finding it.
 
+mod support;
+
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use support::{median, models};
 
 /// How often each is measured, and how often what takes longer. The median counts.
 const REPEATS: usize = 25;
 const FEW: usize = 3;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist");
-    let mut models: Vec<PathBuf> =
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-    models.sort();
     let folder = tempfile::tempdir()?;
     let small = folder.path().join("small.onnx");
     println!("| network | certificate | find | check | check / find | check --exact |");
     println!("|---|---|---|---|---|---|");
-    for model in models {
+    for model in models()? {
         let find = median(REPEATS, || find(&model, &small))?;
         let bytes = std::fs::metadata(small.with_extension("leo"))?.len();
         let checked = median(REPEATS, || check(&model, &small, &[]))?;
@@ -51,13 +51,4 @@ fn check(model: &Path, small: &Path, options: &[&str]) -> Result<Duration, Box<d
         return Err("refused".into());
     }
     Ok(start.elapsed())
-}
-
-fn median(
-    repeats: usize,
-    mut measure: impl FnMut() -> Result<Duration, Box<dyn Error>>,
-) -> Result<Duration, Box<dyn Error>> {
-    let mut times = (0..repeats).map(|_| measure()).collect::<Result<Vec<_>, _>>()?;
-    times.sort();
-    Ok(times[repeats / 2])
 }
