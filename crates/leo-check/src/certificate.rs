@@ -191,10 +191,10 @@ impl Certificate {
         Ok(serde_json::from_slice(bytes)?)
     }
 
-    /// The certificate as a file.
+    /// The certificate as a file. A number that is not finite becomes `null`, and the file no certificate.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If it cannot be written as JSON, which nothing in a certificate leads to.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CertificateError> {
         let mut bytes = serde_json::to_vec(self)?;
         bytes.push(b'\n');

@@ -54,10 +54,12 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
     /// The same number, exactly, if it is finite.
     fn exactly(&self) -> Option<Exact>;
 
-    /// Adds the product of a matrix of so many rows and one of doubles to a third.
+    /// `sum += rows · weights`, all row-major: `rows` has rows of `outer` numbers, `weights` has `outer` rows of `inner` doubles, and `sum` has as
+    /// many rows as `rows`, of `inner` numbers.
     fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize);
 
-    /// Adds the product of a matrix of doubles and another one to a third.
+    /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of `width` numbers, and `sum` has as
+    /// many rows as `weights`, of `width` numbers.
     fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
 
     /// The sum of two numbers.

@@ -74,7 +74,7 @@ pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Co
     };
     let [first, second] = [document, &compressed.document].map(sealed);
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain).expect("as before");
-    let bytes = certificate.to_bytes().expect("enough memory");
+    let bytes = certificate.to_bytes().expect("JSON");
     let certificate = Certificate::from_bytes(&bytes).expect("a certificate");
     for check in [verify::<f64>, verify::<Exact>] {
         if let Err(refusal) = check(&first, &second, &certificate) {
