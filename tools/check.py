@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second checker of Leo's certificates, written from docs/certificate.md alone, in exact arithmetic. Needs NumPy.
+"""A second checker of Leo's certificates, written from docs/certificate.md, in exact arithmetic. Needs NumPy.
 
     check.py MODEL SMALL CERTIFICATE    one answer; the exit code is 0 verified, 1 refused, 2 broken
     check.py --batch FILE               an answer a line, for triples of paths separated by tabs"""

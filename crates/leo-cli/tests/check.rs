@@ -163,7 +163,7 @@ fn certificates_of_all_models_are_verified() -> Anything {
         assert!(std::fs::metadata(&paths[2])?.len() < 16_000, "{name}: small networks have small certificates");
         list += &format!("{model}\t{small}\t{certificate}\n");
     }
-    // The second checker, which was written from the description of the format alone.
+    // The second checker, which was written from the description of the format.
     let Ok(interpreter) = std::env::var("LEO_PYTHON") else {
         eprintln!("skipped: LEO_PYTHON names no Python with NumPy; `make test` makes one");
         return Ok(());

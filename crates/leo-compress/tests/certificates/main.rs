@@ -257,7 +257,7 @@ impl Files {
         Ok(())
     }
 
-    /// `tools/check.py`, which was written from the description of the format alone, comes to the same verdicts.
+    /// `tools/check.py`, which was written from the description of the format, comes to the same verdicts.
     fn ask_the_other_checker(&self) -> Anything {
         let Ok(interpreter) = std::env::var("LEO_PYTHON") else {
             eprintln!("skipped: LEO_PYTHON names no Python with NumPy; `make test` makes one");
