@@ -392,8 +392,8 @@ def answer(paths):
     except Exception as error: return "broken", str(error).replace("\n", " ") or type(error).__name__  # Of any kind
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    batch = sys.argv[1:2] == ["--batch"]
+    batch, usage = sys.argv[1:2] == ["--batch"], "usage: check.py MODEL SMALL CERTIFICATE | --batch FILE"
+    if len(sys.argv) != (3 if batch else 4): sys.exit(print(usage, file=sys.stderr) or 2)
     for paths in (line.rstrip("\n").split("\t") for line in open(sys.argv[2])) if batch else [sys.argv[1:]]:
-        word, reason = answer(paths)
-        print(word + ("\t" if batch else ": ") + reason, flush=True)
-    sys.exit(0 if batch else ["verified", "refused", "broken"].index(word))
+        print(("\t" if batch else ": ").join(found := answer(paths)), flush=True)
+    sys.exit(0 if batch else ["verified", "refused", "broken"].index(found[0]))
