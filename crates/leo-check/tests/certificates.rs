@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use leo_check::{
-    Certificate, Claim, Correspondence, Exact, LayerProof, Link, Proof, Refusal, Role, Sealed, Side, Status, Tree,
-    Verified, verify,
+    Certificate, Claim, Correspondence, Exact, LayerProof, Link, Number, Proof, Refusal, Role, Sealed, Side, Status,
+    Tree, Verified, verify,
 };
 use leo_network::onnx::{Document, Export, Float};
-use leo_network::op::{Dense, Matrix, Relu};
+use leo_network::op::{Dense, Matrix, Relu, Reshape};
 use leo_network::{Domain, Network, Shape, ValueId};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -279,5 +279,43 @@ fn broken_files_are_no_certificates() -> Anything {
     }
     let deep = text.replacen(r#""delta":[0.0]"#, &format!(r#""delta":{}"#, "[".repeat(1_000_000)), 1);
     assert!(Certificate::from_bytes(deep.as_bytes()).is_err());
+    Ok(())
+}
+
+/// A small unit with many cases, in a network that is large elsewhere: by the count of products too much, though each case is soon proved.
+#[test]
+fn bounds_that_take_too_much_work_are_refused() -> Anything {
+    const WIDTH: usize = 1024;
+    fn check<N: Number>(positions: usize, depth: usize) -> Anything<Result<(), Refusal>> {
+        let dense = |rows: usize, columns: usize| -> Anything<Dense> {
+            Ok(Dense::new(Matrix::new(rows, columns, vec![1.0; rows * columns])?, Some(vec![1.0; rows]))?)
+        };
+        let mut builder = Network::builder(Shape::new([1])?);
+        let broad = builder.add("broad", dense(positions * WIDTH, 1)?, &[ValueId::INPUT])?;
+        let rows = builder.add("rows", Reshape::new(Shape::new([positions, WIDTH])?), &[broad])?;
+        let large = builder.add("large", dense(WIDTH, WIDTH)?, &[rows])?;
+        let mut value = ValueId::INPUT;
+        for _ in 0..2 {
+            value = builder.add("fc", dense(1, 1)?, &[value])?;
+            value = builder.add("relu", Relu, &[value])?;
+        }
+        let network = builder.finish(vec![value, large])?;
+
+        let layer = network.relu_layers().next().ok_or("a layer")?;
+        let mut tree = Tree::Leaf { multipliers: vec![], slopes: [].into() };
+        for _ in 0..depth {
+            tree = Tree::Split { layer, unit: 0, off: Box::new(tree.clone()), on: Box::new(tree) };
+        }
+        let open = LayerProof { units: vec![Status::Undecided], ..LayerProof::default() };
+        let bounds = vec![(0, Side::Upper, tree)];
+        let proof = Proof { layers: vec![open.clone(), LayerProof { bounds, ..open }], points: vec![] };
+        Ok(proof.check::<N>(&network, &Domain::uniform(1, -2.0, 2.0)?).map(|_| ()))
+    }
+    check::<f64>(16, 10)??;
+    check::<Exact>(1, 10)??;
+    for checked in [check::<f64>(16, 15)?, check::<Exact>(1, 15)?] {
+        let refusal = checked.expect_err("too much work");
+        assert!(matches!(&refusal, Refusal::Layer { layer: 1, reason } if reason.contains("work")), "{refusal}");
+    }
     Ok(())
 }

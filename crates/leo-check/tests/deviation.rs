@@ -270,3 +270,23 @@ proptest! {
         }
     }
 }
+
+/// A map of each element by itself takes little room in a file, and its expression as much as a full matrix.
+#[test]
+fn expressions_that_need_too_much_room_are_refused() -> Anything {
+    fn compare<N: Number>(elements: usize) -> Anything<Result<Vec<Vec<N>>, Mismatch>> {
+        let scaled = |factor: f64| -> Anything<Network> {
+            let mut builder = Network::builder(Shape::new([elements, 1])?);
+            let dense = Dense::new(Matrix::new(1, 1, vec![factor])?, None)?;
+            let value = builder.add("fc", dense, &[ValueId::INPUT])?;
+            Ok(builder.finish(vec![value])?)
+        };
+        let (first, second) = (scaled(1.0)?, scaled(2.0)?);
+        let facts = facts_in::<N>(&first, &Domain::uniform(elements, -1.0, 1.0)?)?;
+        Ok(deviation(&facts, &second, &Correspondence::default()))
+    }
+    assert!(compare::<f64>(100)?.is_ok());
+    assert_eq!(compare::<f64>(25_000)?, Err(Mismatch::TooLarge));
+    assert_eq!(compare::<Exact>(6_000)?, Err(Mismatch::TooLarge));
+    Ok(())
+}
