@@ -2,10 +2,10 @@
 
 mod support;
 
-use leo_compress::{Compressed, Method, Options, Tolerance};
+use leo_compress::{CompressError, Compressed, Method, Options, Tolerance, compress};
 use leo_network::onnx::proto::NodeProto;
 use leo_network::onnx::{Document, Float};
-use leo_network::op::{Dense, Matrix, Relu};
+use leo_network::op::{Dense, Matrix, Relu, Reshape};
 use leo_network::{Builder, Domain, Network, NetworkError, Shape, ValueId};
 use prost::Message;
 use support::{document, evaluate, exact, shrink};
@@ -113,5 +113,23 @@ fn numbers_of_the_file_are_no_noise() -> Anything {
     let after = shrink(&before, &domain, &exactly(Method::Full));
     assert_eq!(after.document.network().hidden(), [2]);
     assert!(at(&before, &after, &[size, 1.0]).iter().all(|(delta, holds)| *holds && *delta < 0.1));
+    Ok(())
+}
+
+/// That the checker does not take on a network was taken for a sign that there is nothing to remove.
+#[test]
+fn too_large_is_not_nothing_to_remove() -> Anything {
+    let positions = 17_000;
+    let mut builder = Network::builder(Shape::new([positions, 1])?);
+    let g = add(&mut builder, &[&[1.0], &[-1.0]], &[1.0, -2.0], ValueId::INPUT)?;
+    let h = builder.add("", Relu, &[g])?;
+    let sums = add(&mut builder, &[&[1.0, 1.0]], &[0.0], h)?;
+    let flat = builder.add("", Reshape::new(Shape::new([positions])?), &[sums])?;
+    let y = add(&mut builder, &[&vec![1.0; positions]], &[0.0], flat)?;
+    let document = document(&builder.finish(vec![y])?, Float::F32);
+    for method in [Method::Leo, Method::Full] {
+        let compressed = compress(&document, &Domain::uniform(positions, 0.0, 1.0)?, &exactly(method));
+        assert!(matches!(compressed, Err(CompressError::TooLarge)), "{method:?}: {:?}", compressed.map(|_| ()));
+    }
     Ok(())
 }
