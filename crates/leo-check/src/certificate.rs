@@ -5,7 +5,9 @@
 
 use leo_network::onnx::{Document, OnnxError};
 use leo_network::{Domain, DomainError, Model, Network, ValueId};
+use serde::de::Error;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::deviation::{Claim, Correspondence, Role};
 use crate::facts::{Side, Slopes, Tree};
@@ -188,7 +190,11 @@ impl Certificate {
         if format != FORMAT || version != VERSION {
             return Err(CertificateError::Version(format, version));
         }
-        Ok(serde_json::from_slice(bytes)?)
+        let certificate: Self = serde_json::from_slice(bytes)?;
+        if !is_plain(&serde_json::from_slice(bytes)?, Some(&serde_json::to_value(&certificate)?)) {
+            return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
+        }
+        Ok(certificate)
     }
 
     /// The certificate as a file. A number that is not finite becomes `null`, and the file no certificate.
@@ -230,6 +236,23 @@ impl Certificate {
             networks.push(Model::from(document));
         }
         Ok(networks)
+    }
+}
+
+/// Whether what was read has objects wherever what it means has them, and `null` nowhere. Serde takes lists of fields for objects, and `null` for what is
+/// missing; other programs do not.
+fn is_plain(read: &Value, meant: Option<&Value>) -> bool {
+    match read {
+        Value::Null => false,
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            !meant.is_some_and(Value::is_object)
+                && items.all(|(index, item)| is_plain(item, meant.and_then(|meant| meant.get(index))))
+        }
+        Value::Object(fields) => {
+            fields.iter().all(|(name, field)| is_plain(field, meant.and_then(|meant| meant.get(name))))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 

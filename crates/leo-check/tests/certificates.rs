@@ -282,6 +282,39 @@ fn broken_files_are_no_certificates() -> Anything {
     Ok(())
 }
 
+/// Serde takes a list of fields for an object, and `null` for what is missing.
+#[test]
+fn objects_are_objects_and_null_is_nothing() -> Anything {
+    let (_, certificate) = split()?.certificate()?;
+    let text = String::from_utf8(certificate.to_bytes()?)?;
+    let tree = r#"[[0,0],{"multipliers":[2.0]},[0,1],{},{"multipliers":[0.0,1.0]}]"#;
+    let fact = format!(r#"{{"unit":0,"side":"upper","tree":{tree}}}"#);
+    let (start, end) = (text.find(r#"{"layers""#).ok_or("a link")?, text.rfind("]}").ok_or("an end")?);
+    let link = text[start..end].to_owned();
+    let roles = &link[link.find(r#""roles":"#).ok_or("roles")? + 8..link.len() - 1];
+    let layers = &link[r#"{"layers":"#.len()..link.find(r#","roles""#).ok_or("roles")?];
+    for (old, new) in [
+        (link.as_str(), format!("[{layers},[],[],{roles}]")),
+        (r#"{"inputs":1,"lo":-3.0,"hi":2.0}"#, "[1,-3.0,2.0]".to_owned()),
+        (r#"{"units":"????"}"#, r#"["????"]"#.to_owned()),
+        (fact.as_str(), format!(r#"[0,"upper",{tree}]"#)),
+        (r#"{"multipliers":[2.0]}"#, "[[],[2.0]]".to_owned()),
+        (r#",{},"#, ",[],".to_owned()),
+        (r#""side":"upper""#, r#""side":{"upper":null}"#.to_owned()),
+        (r#""roles":"#, r#""network":null,"roles":"#.to_owned()),
+        (r#""roles":"#, r#""points":null,"roles":"#.to_owned()),
+    ] {
+        assert!(text.contains(old), "{old} is not in {text}");
+        let changed = text.replacen(old, &new, 1);
+        assert!(serde_json::from_str::<serde_json::Value>(&changed).is_ok(), "{changed} is no JSON");
+        assert!(Certificate::from_bytes(changed.as_bytes()).is_err(), "{new}");
+    }
+    let spelt_out =
+        text.replacen(r#""roles":"#, r#""points":[],"anchors":[],"roles":"#, 1).replacen("{}", r#"{"slopes":[]}"#, 1);
+    assert_eq!(Certificate::from_bytes(spelt_out.as_bytes())?, certificate);
+    Ok(())
+}
+
 /// A small unit with many cases, in a network that is large elsewhere: by the count of products too much, though each case is soon proved.
 #[test]
 fn bounds_that_take_too_much_work_are_refused() -> Anything {
