@@ -24,7 +24,8 @@ use crate::{exact, leo};
 /// that more than all of it may be affordable.
 const PARTS: [f64; 4] = [2.0, 1.0, 0.25, 1.0 / 64.0];
 
-/// Where files say how far they were approximated.
+/// Where files say how far they may have been approximated. They say so too if nothing was: in the smaller network something might be, and twice would not
+/// be once.
 const SPENT: &str = "leo.approximated";
 
 /// Whether a file says that it was approximated already on this domain, with a tolerance no smaller than this.
