@@ -7,6 +7,7 @@ mod training;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use leo_compress::Tolerance;
 
 pub use domain::DomainArguments;
@@ -22,11 +23,11 @@ pub use training::{Data, Reproduce, SessionArguments, Train};
 #[command(name = "leo", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
 pub struct Arguments {
     /// Print no report and no progress, only errors and what was asked for, such as JSON; the exit code says the rest
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 900)]
     pub quiet: bool,
 
     /// Print more detail
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 901)]
     pub verbose: bool,
 
     #[command(subcommand)]
@@ -41,7 +42,9 @@ Exit codes:
   101  a bug in Leo; please report it with the files
   130  stopped by Ctrl-C; `leo reproduce`, and `leo train` with --resume, go on where they stopped
 
-Gzip files are unpacked as they are read. Files are written whole or not at all.";
+Gzip files are unpacked as they are read. Files are written whole or not at all. A reader that closes the pipe early is no error: the exit code is that of the answer.
+
+`leo completions SHELL` prints a completion script for your shell; `leo man` prints the manual.";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -56,6 +59,8 @@ pub enum Command {
     Train(Train),
     Reproduce(Reproduce),
     Data(Data),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// See Leo at work, on a network that comes with it
@@ -360,3 +365,32 @@ pub struct Convert {
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
+
+/// Print a script that lets a shell complete leo's commands and flags
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  leo completions bash > ~/.local/share/bash-completion/completions/leo
+  leo completions zsh > ~/.zfunc/_leo           with ~/.zfunc in fpath
+  leo completions fish > ~/.config/fish/completions/leo.fish";
+
+/// Print leo's manual page, or write one for every command
+#[derive(Debug, Args)]
+#[command(after_help = MAN_HELP)]
+pub struct Man {
+    /// Write leo.1 and a page for every command (leo-compress.1 and so on) into this folder, which is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  leo man | man -l -
+  leo man --to ~/.local/share/man/man1";

@@ -86,13 +86,18 @@ impl Console {
         Printer { stream: (self.verbosity != Verbosity::Quiet).then(|| AutoStream::auto(stdout())) }
     }
 
+    /// Where an answer goes that was asked for, whatever else is said.
+    pub fn answer(&self) -> Printer {
+        Printer { stream: Some(AutoStream::never(stdout())) }
+    }
+
     /// Prints what was asked for, whatever else is said.
     ///
     /// # Errors
     /// If standard output cannot be written to.
     pub fn json(&self, report: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(report)?;
-        Ok(writeln!(Printer { stream: Some(AutoStream::never(stdout())) }, "{text}")?)
+        Ok(writeln!(self.answer(), "{text}")?)
     }
 
     /// A table with these columns, as wide as lines can be; numbers stand to the right in those marked so.
@@ -105,7 +110,7 @@ impl Console {
     /// # Errors
     /// If standard output cannot be written to.
     pub fn finish(&self) -> Result<()> {
-        Ok(Printer { stream: Some(AutoStream::never(stdout())) }.flush()?)
+        Ok(self.answer().flush()?)
     }
 }
 

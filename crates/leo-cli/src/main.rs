@@ -77,5 +77,7 @@ fn perform(command: &Command, console: &Console) -> anyhow::Result<()> {
         Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, console),
         Command::Demo(demo) => commands::demo::run(demo, console),
         Command::Data(data) => commands::data::run(data, console),
+        Command::Completions(completions) => commands::completions::run(completions, console),
+        Command::Man(man) => commands::man::run(man, console),
     }
 }

@@ -11,7 +11,8 @@ pub type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// The program, about to run in a folder.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
-    command.current_dir(folder).args(arguments);
+    // Where the tests run must not show.
+    command.current_dir(folder).args(arguments).env_remove("COLUMNS").env_remove("NO_COLOR");
     command
 }
 
