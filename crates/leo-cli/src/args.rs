@@ -344,6 +344,10 @@ pub struct Run {
     /// Divide all samples by this first, such as 255 for images of bytes
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub divide: Option<f64>,
+
+    /// Print JSON, with the outputs unless they are written to a file; what is not finite is null
+    #[arg(long)]
+    pub json: bool,
 }
 
 const RUN_HELP: &str = "\
@@ -364,6 +368,14 @@ pub struct Convert {
     /// The ONNX file to write
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print JSON instead of a sentence
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Print a script that lets a shell complete leo's commands and flags

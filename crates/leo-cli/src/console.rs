@@ -134,6 +134,11 @@ pub struct Printer {
 }
 
 impl Printer {
+    /// Whether anybody reads, as far as is known.
+    pub fn is_open(&self) -> bool {
+        self.stream.is_some()
+    }
+
     fn attempt<T>(&mut self, nothing: T, act: impl FnOnce(&mut AutoStream<Stdout>) -> io::Result<T>) -> io::Result<T> {
         let Some(stream) = &mut self.stream else { return Ok(nothing) };
         match act(stream) {
@@ -194,11 +199,4 @@ pub fn bold<T: Display>(word: T) -> Styled<T> {
 /// Says one line on standard error. Where that is closed, there is nobody left to tell.
 pub fn complain(line: &str) {
     drop(writeln!(AutoStream::auto(stderr()), "{} {line}", bad("leo:")));
-}
-
-/// Whether an error only says that nobody reads our output any more.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe))
 }

@@ -48,8 +48,6 @@ fn main() -> ExitCode {
     let console = Console::new(arguments.quiet, arguments.verbose, &words);
     match perform(&arguments.command, &console).and_then(|()| console.finish()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has seen enough.
-        Err(error) if console::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             console::complain(&output::one_line(&format!("{error:#}")));
             ExitCode::from(if error.is::<interrupt::Interrupted>() {

@@ -75,9 +75,33 @@ fn run_writes_and_prints() -> Anything {
     stdout(&leo(folder.path(), &["run", "net.nnet", "-i", "x.npy", "-o", "y.npy"]));
     let written = Array::load(&folder.path().join("y.npy"))?;
     assert_eq!((written.shape(), written.iter().collect::<Vec<_>>()), (&[2, 1][..], vec![15.25, 7.75]));
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&leo(folder.path(), &["run", "net.nnet", "-i", "x.npy", "--json", "-q"])))?;
+    assert_eq!((&json["version"], &json["samples"], &json["output"]), (&1.into(), &2.into(), &().into()));
+    assert_eq!((&json["shape"], &json["outputs"]), (&[2, 1][..].into(), &serde_json::json!([[15.25], [7.75]])));
     // An NNet file becomes an ONNX file that computes the same.
     stdout(&leo(folder.path(), &["convert", "net.nnet", "-o", "net.onnx"]));
     assert_eq!(stdout(&leo(folder.path(), &["run", "net.onnx", "-i", "x.npy"])), "15.25\n7.75\n");
+    Ok(())
+}
+
+#[test]
+fn convert_replaces_only_what_it_may() -> Anything {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("net.nnet"), support::NNET)?;
+    std::fs::write(folder.path().join("there.onnx"), "mine")?;
+    let refused = leo(folder.path(), &["convert", "net.nnet", "-o", "there.onnx"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(String::from_utf8(refused.stderr)?, "leo: there.onnx: is there already; --force replaces it\n");
+    assert_eq!(std::fs::read(folder.path().join("there.onnx"))?, b"mine");
+    let forced = stdout(&leo(folder.path(), &["convert", "net.nnet", "-o", "there.onnx", "--force", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&forced)?;
+    assert_eq!((&json["version"], &json["format"], &json["output"]), (&1.into(), &"NNet".into(), &"there.onnx".into()));
+    assert_eq!(json["bytes"], std::fs::metadata(folder.path().join("there.onnx"))?.len());
+    let refused = leo(folder.path(), &["convert", "there.onnx", "-o", "./there.onnx", "--force"]);
+    assert!(String::from_utf8(refused.stderr)?.contains("would overwrite the network"));
+    // What is no file keeps nothing that could be lost.
+    stdout(&leo(folder.path(), &["convert", "net.nnet", "-o", "/dev/null"]));
     Ok(())
 }
 

@@ -114,6 +114,31 @@ fn a_network_is_the_same_alone_or_in_company_on_one_thread_or_two() -> Anything 
 }
 
 #[test]
+fn programs_can_read_what_came_of_it() -> Anything {
+    let folder = tempfile::tempdir()?;
+    write_data(&folder.path().join("toy"))?;
+    let json = |arguments: &[&str]| -> Anything<serde_json::Value> {
+        Ok(serde_json::from_str(&stdout(&leo(folder.path(), &[arguments, &["--data", "toy", "--json"]].concat())))?)
+    };
+    let report = json(&["train", "--hidden", "4", "--epochs", "1", "--seeds", "0,5", "-o", "nets"])?;
+    assert_eq!((&report["version"], report["networks"].as_array().map(Vec::len)), (&1.into(), Some(2)));
+    let network = &report["networks"][1];
+    assert_eq!((&network["file"], &network["end"]), (&"nets/4-l1-0-seed-5.onnx".into(), &"done".into()));
+    assert_eq!((&network["recipe"]["seed"], &network["diverged"]), (&5.into(), &().into()));
+    assert!(network["outcome"]["test_accuracy"].as_f64() >= Some(0.0), "{report}");
+
+    let report = json(&["reproduce", "--networks", "1", "--widths", "25", "--epochs", "1", "--out", "tried"])?;
+    assert_eq!(
+        (&report["version"], &report["networks"], &report["networks_wanted"]),
+        (&1.into(), &3.into(), &3.into())
+    );
+    let line = &report["lines"][0];
+    assert_eq!((&line["width"], &line["accuracy"]["paper"]["mean"]), (&25.into(), &95.76.into()));
+    assert!(line["removed"]["ours"]["mean"].is_number() && line["removed_full"]["mean"].is_number(), "{report}");
+    Ok(())
+}
+
+#[test]
 fn data_sets_are_found_by_folder_by_name_and_in_the_cache() -> Anything {
     let folder = tempfile::tempdir()?;
     write_data(&folder.path().join("sets/toy"))?;
@@ -345,6 +370,9 @@ fn mnist_gives_the_same_network_on_every_machine() -> Anything {
     // Already there, packed or not, with the right SHA-256.
     let fetched = stdout(&leo(folder.path(), &["data", "mnist", "--to", &data]));
     assert!(fetched.starts_with("mnist was already in "), "{fetched}");
+    let json = stdout(&leo(folder.path(), &["data", "mnist", "--to", &data, "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json)?;
+    assert_eq!((&json["version"], &json["fetched"], &json["checked"]), (&1.into(), &false.into(), &true.into()));
     Ok(())
 }
 

@@ -66,6 +66,10 @@ pub struct Train {
     #[arg(long)]
     pub resume: bool,
 
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     pub session: SessionArguments,
 }
@@ -101,6 +105,10 @@ pub struct Reproduce {
     #[arg(long, value_name = "DIR", default_value = "leo-reproduce")]
     pub out: PathBuf,
 
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     pub session: SessionArguments,
 }
@@ -123,6 +131,10 @@ pub struct Data {
     /// Another folder to put it
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
+
+    /// Print JSON instead of a sentence
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How to go about training.

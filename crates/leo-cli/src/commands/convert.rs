@@ -1,16 +1,51 @@
 //! `leo convert`
 
-use anyhow::{Context, Result, ensure};
-use leo_network::{Model, write_atomically};
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use leo_network::{Format, Model, write_atomically};
+use serde::Serialize;
 
 use crate::args::Convert;
 use crate::console::Console;
+use crate::files;
+use crate::output::{counted, one_line};
 
-pub fn run(arguments: &Convert, _console: &Console) -> Result<()> {
-    let suffix = arguments.output.extension().unwrap_or_default();
-    ensure!(suffix == "onnx", "{}: the file to write should end in .onnx", arguments.output.display());
+/// What was written. Also the shape of the JSON: fields may join, these stay.
+#[derive(Serialize)]
+struct Report {
+    version: u32,
+    model: String,
+    /// `ONNX` or `NNet`.
+    format: &'static str,
+    output: String,
+    parameters: usize,
+    bytes: usize,
+}
+
+pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
+    let output = &arguments.output;
+    files::ensure_onnx(output)?;
+    files::ensure_other(output, "-o", [arguments.model.as_path()])?;
+    files::ensure_free(output, arguments.force)?;
     let model = Model::load(&arguments.model)?;
     let bytes = model.to_onnx().with_context(|| arguments.model.display().to_string())?;
-    write_atomically(&arguments.output, &bytes)?;
+    write_atomically(output, &bytes)?;
+    let report = Report {
+        version: 1,
+        model: arguments.model.display().to_string(),
+        format: match model.format() {
+            Format::Onnx(_) => "ONNX",
+            Format::Nnet(_) => "NNet",
+        },
+        output: output.display().to_string(),
+        parameters: model.network().parameters(),
+        bytes: bytes.len(),
+    };
+    if arguments.json {
+        return console.json(&report);
+    }
+    let (parameters, bytes) = (counted(report.parameters, "parameter"), counted(report.bytes, "byte"));
+    writeln!(console.report(), "wrote {}: {parameters}, {bytes}", one_line(&report.output))?;
     Ok(())
 }

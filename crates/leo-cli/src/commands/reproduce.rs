@@ -2,21 +2,67 @@
 
 use std::fs::canonicalize;
 use std::io::Write;
+use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use comfy_table::CellAlignment;
-use leo_train::reproduce::{Experiment, Measure, PAPER, Way};
+use leo_train::reproduce::{self, Estimate, Experiment, Measure, PAPER, Way};
 use leo_train::{Existing, Recipe};
+use serde::Serialize;
 
 use crate::args::Reproduce;
 use crate::console::Console;
 use crate::interrupt::Interrupted;
-use crate::output::listed;
+use crate::output::{listed, one_line};
 use crate::progress::CompressionBar;
 use crate::seeds::MOST;
 use crate::session;
 
+/// What came of it. Also the shape of the JSON: fields may join, these stay. The tables in the folder have more.
+#[derive(Serialize)]
+struct Report {
+    version: u32,
+    folder: String,
+    networks_wanted: usize,
+    networks: usize,
+    lines: Vec<Line>,
+    seconds: f64,
+}
+
+/// A setting, with means of percentages and their standard errors.
+#[derive(Serialize)]
+struct Line {
+    width: usize,
+    l1: f64,
+    accuracy: Pair,
+    stable: Pair,
+    removed: Pair,
+    /// By the normal form, which the paper does not have.
+    removed_full: Option<Estimate>,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    ours: Option<Estimate>,
+    paper: Estimate,
+}
+
+impl Line {
+    fn new(line: &reproduce::Line) -> Self {
+        let pair = |measure| Pair { ours: line.ours(measure, Way::Leo), paper: line.paper.get(measure) };
+        Self {
+            width: line.setting().width,
+            l1: line.setting().l1,
+            accuracy: pair(Measure::Accuracy),
+            stable: pair(Measure::Stability),
+            removed: pair(Measure::Compression),
+            removed_full: line.ours(Measure::Compression, Way::Full),
+        }
+    }
+}
+
 pub fn run(arguments: &Reproduce, console: &Console) -> Result<()> {
+    let start = Instant::now();
     for width in &arguments.widths {
         ensure!(paper_widths().contains(width), "--widths {width}: the paper's are {}", listed(paper_widths()));
     }
@@ -37,33 +83,46 @@ pub fn run(arguments: &Reproduce, console: &Console) -> Result<()> {
         bar.finish();
         Ok(tables?)
     })?;
-    let columns = ["width", "l1", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
-    let mut lines = console.table(&columns.map(|title| (title, CellAlignment::Right)));
-    for line in &tables.lines {
-        let ours = |measure: Measure, way: Way, decimals: usize| {
-            line.ours(measure, way).map_or_else(|| "-".to_owned(), |ours| format!("{:.decimals$}", ours.mean))
-        };
-        let paper = |measure: Measure, decimals: usize| format!("{:.decimals$}", line.paper.get(measure).mean);
-        lines.add_row([
-            line.setting().width.to_string(),
-            line.setting().l1.to_string(),
-            ours(Measure::Accuracy, Way::Leo, 2),
-            paper(Measure::Accuracy, 2),
-            ours(Measure::Stability, Way::Leo, 1),
-            paper(Measure::Stability, 1),
-            ours(Measure::Compression, Way::Leo, 1),
-            paper(Measure::Compression, 1),
-            ours(Measure::Compression, Way::Full, 1),
-        ]);
-    }
-    let (done, folder) = (tables.networks.len(), arguments.out.display());
-    let out = &mut console.report();
-    writeln!(out, "{lines}\nLEO and full: units removed, as in the paper and by the normal form")?;
-    writeln!(out, "{done} of {} networks; tables and picture in {folder}", jobs.len())?;
-    if done < jobs.len() {
+    let report = Report {
+        version: 1,
+        folder: arguments.out.display().to_string(),
+        networks_wanted: jobs.len(),
+        networks: tables.networks.len(),
+        lines: tables.lines.iter().map(Line::new).collect(),
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    if arguments.json { console.json(&report) } else { report.print(console) }?;
+    if report.networks < report.networks_wanted {
         bail!(Interrupted("the same command goes on".to_owned()));
     }
     Ok(())
+}
+
+impl Report {
+    fn print(&self, console: &Console) -> Result<()> {
+        let columns = ["width", "l1", "accuracy %", "paper", "stable %", "paper", "LEO %", "paper", "full %"];
+        let mut lines = console.table(&columns.map(|title| (title, CellAlignment::Right)));
+        let mean = |estimate: Option<Estimate>, decimals: usize| {
+            estimate.map_or_else(|| "-".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
+        };
+        for Line { width, l1, accuracy, stable, removed, removed_full } in &self.lines {
+            lines.add_row([
+                width.to_string(),
+                l1.to_string(),
+                mean(accuracy.ours, 2),
+                mean(Some(accuracy.paper), 2),
+                mean(stable.ours, 1),
+                mean(Some(stable.paper), 1),
+                mean(removed.ours, 1),
+                mean(Some(removed.paper), 1),
+                mean(*removed_full, 1),
+            ]);
+        }
+        let (Self { networks, networks_wanted, folder, .. }, out) = (self, &mut console.report());
+        writeln!(out, "{lines}\nLEO and full: units removed, as in the paper and by the normal form")?;
+        writeln!(out, "{networks} of {networks_wanted} networks; tables and picture in {}", one_line(folder))?;
+        Ok(())
+    }
 }
 
 /// The shortest command that does the same, wherever it is run.

@@ -1,17 +1,50 @@
 //! `leo run`
 
 use std::fmt::{Display, LowerExp};
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Result, anyhow, ensure};
 use leo_network::array::Elements;
 use leo_network::{Array, Model, RunError};
+use serde::Serialize;
 
 use crate::args::Run;
 use crate::console::Console;
+use crate::output::{counted, one_line};
 use crate::samples;
 
-pub fn run(arguments: &Run, _console: &Console) -> Result<()> {
+/// What was computed. Also the shape of the JSON: fields may join, these stay.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    model: String,
+    input: String,
+    /// The file that the outputs were written to.
+    output: Option<String>,
+    /// The value that was asked for by its name.
+    output_name: Option<&'a str>,
+    samples: usize,
+    /// That of all outputs together; the first axis counts samples.
+    shape: &'a [usize],
+    /// One list a sample, unless they were written to a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Rows<'a>>,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Rows<'a> {
+    U8(Vec<&'a [u8]>),
+    I64(Vec<&'a [i64]>),
+    F32(Vec<&'a [f32]>),
+    F64(Vec<&'a [f64]>),
+}
+
+pub fn run(arguments: &Run, console: &Console) -> Result<()> {
+    let start = Instant::now();
     if let Some(path) = &arguments.output {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
@@ -21,29 +54,62 @@ pub fn run(arguments: &Run, _console: &Console) -> Result<()> {
         let file = if matches!(error, RunError::Samples { .. }) { &arguments.input } else { &arguments.model };
         anyhow!("{}: {error}", file.display())
     })?;
-    match &arguments.output {
-        Some(path) => Ok(outputs.save(path)?),
-        None => print(&outputs),
+    if let Some(path) = &arguments.output {
+        outputs.save(path)?;
+    }
+    let shown = |path: &PathBuf| path.display().to_string();
+    let report = Report {
+        version: 1,
+        model: shown(&arguments.model),
+        input: shown(&arguments.input),
+        output: arguments.output.as_ref().map(shown),
+        output_name: arguments.output_name.as_deref(),
+        samples: outputs.shape().first().copied().unwrap_or(1),
+        shape: outputs.shape(),
+        outputs: arguments.output.is_none().then(|| rows(&outputs)),
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    match (&report.output, &report.outputs) {
+        _ if arguments.json => console.json(&report),
+        (Some(path), _) => {
+            let samples = counted(report.samples, "sample");
+            Ok(writeln!(console.report(), "wrote {}: {samples}, shape {:?}", one_line(path), report.shape)?)
+        }
+        (None, Some(rows)) => print(rows, console),
+        (None, None) => Ok(()),
     }
 }
 
-/// One sample a line, in as many digits as tell the numbers apart.
-fn print(outputs: &Array) -> Result<()> {
-    let mut out = BufWriter::new(stdout().lock());
+/// The outputs for each sample.
+fn rows(outputs: &Array) -> Rows<'_> {
     let rows = outputs.shape().first().copied().unwrap_or(1).max(1);
     let width = (outputs.len() / rows).max(1);
+    match outputs.elements() {
+        Elements::U8(values) => Rows::U8(values.chunks(width).collect()),
+        Elements::I64(values) => Rows::I64(values.chunks(width).collect()),
+        Elements::F32(values) => Rows::F32(values.chunks(width).collect()),
+        Elements::F64(values) => Rows::F64(values.chunks(width).collect()),
+    }
+}
+
+/// One sample a line, in as many digits as tell the numbers apart. Stops where nobody reads any more.
+fn print(rows: &Rows<'_>, console: &Console) -> Result<()> {
+    let mut out = BufWriter::new(console.answer());
     macro_rules! lines {
-        ($values:expr) => {
-            for row in $values.chunks(width) {
+        ($rows:expr) => {
+            for row in $rows {
+                if !out.get_ref().is_open() {
+                    return Ok(());
+                }
                 writeln!(out, "{}", row.iter().map(|value| shortest(value)).collect::<Vec<_>>().join(" "))?;
             }
         };
     }
-    match outputs.elements() {
-        Elements::U8(values) => lines!(values),
-        Elements::I64(values) => lines!(values),
-        Elements::F32(values) => lines!(values),
-        Elements::F64(values) => lines!(values),
+    match rows {
+        Rows::U8(rows) => lines!(rows),
+        Rows::I64(rows) => lines!(rows),
+        Rows::F32(rows) => lines!(rows),
+        Rows::F64(rows) => lines!(rows),
     }
     out.flush()?;
     Ok(())
