@@ -10,7 +10,8 @@ REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 demo: setup
 	@echo "Building Leo (about five minutes the first time, most of them for the solver HiGHS) ..."
 	@$(CARGO) build --release --quiet --bin leo
-	@./tools/demo "$${CARGO_TARGET_DIR:-target}/release/leo"
+	@"$${CARGO_TARGET_DIR:-target}/release/leo" demo
+	@echo "The program is $${CARGO_TARGET_DIR:-target}/release/leo; cargo install --path crates/leo-cli puts it on your path."
 
 test: setup $(VENV)/installed
 	@echo "The first time, the solver HiGHS is compiled, which takes minutes."

@@ -92,14 +92,14 @@ fn convert_replaces_only_what_it_may() -> Anything {
     std::fs::write(folder.path().join("there.onnx"), "mine")?;
     let refused = leo(folder.path(), &["convert", "net.nnet", "-o", "there.onnx"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert_eq!(String::from_utf8(refused.stderr)?, "leo: there.onnx: is there already; --force replaces it\n");
+    assert_eq!(String::from_utf8(refused.stderr)?, "leo: there.onnx: is there already; --force overwrites it\n");
     assert_eq!(std::fs::read(folder.path().join("there.onnx"))?, b"mine");
     let forced = stdout(&leo(folder.path(), &["convert", "net.nnet", "-o", "there.onnx", "--force", "--json"]));
     let json: serde_json::Value = serde_json::from_str(&forced)?;
     assert_eq!((&json["version"], &json["format"], &json["output"]), (&1.into(), &"NNet".into(), &"there.onnx".into()));
     assert_eq!(json["bytes"], std::fs::metadata(folder.path().join("there.onnx"))?.len());
     let refused = leo(folder.path(), &["convert", "there.onnx", "-o", "./there.onnx", "--force"]);
-    assert!(String::from_utf8(refused.stderr)?.contains("would overwrite the network"));
+    assert!(String::from_utf8(refused.stderr)?.contains("would overwrite "));
     // What is no file keeps nothing that could be lost.
     stdout(&leo(folder.path(), &["convert", "net.nnet", "-o", "/dev/null"]));
     Ok(())

@@ -23,7 +23,8 @@ fn leo(folder: &Path, arguments: &[&str]) -> Output {
 
 /// The report of a run that is through.
 fn report(folder: &Path, arguments: &[&str]) -> Anything<Value> {
-    let output = leo(folder, &[arguments, &["--json"]].concat());
+    let force: &[&str] = if arguments.contains(&"--force") { &[] } else { &["--force"] };
+    let output = leo(folder, &[arguments, &["--json"], force].concat());
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && complaint.is_empty(), "{arguments:?}: {complaint}");
     Ok(serde_json::from_slice(&output.stdout)?)
@@ -176,7 +177,7 @@ fn samples_and_labels_are_compared() -> Anything {
     let count = samples.shape()[0];
     let labels: Vec<i64> = (0..i64::try_from(count)?).collect();
     Array::new(vec![count], labels.clone())?.save(&folder.path().join("labels.npy"))?;
-    let arguments = [network.as_str(), "-o", "small.onnx", "--domain", "0,1", "--data", &digits];
+    let arguments = [network.as_str(), "-o", "small.onnx", "--domain", "0,1", "--data", &digits, "--force"];
     let with_labels = |file| [&arguments[..], &["--labels", file]].concat();
     let json = report(folder.path(), &with_labels("labels.npy"))?;
     assert_eq!((&json["accuracy"]["samples"], &json["accuracy"]["changed"]), (&count.into(), &0.into()));
@@ -208,14 +209,42 @@ fn what_makes_no_sense_is_refused() -> Anything {
         let complaint = refusal(folder.path(), &all)?;
         assert!(complaint.contains(why), "{arguments:?}: {complaint}");
     }
-    assert!(refusal(folder.path(), &["three.nnet", "--domain", "0,1"])?.contains("--output"));
     leo(folder.path(), &["three.nnet", "-o", "small.onnx", "--domain", "0,1"]);
     let complaint = refusal(folder.path(), &["small.onnx", "-o", "./small.onnx", "--domain", "0,1"])?;
-    assert!(complaint.contains("would overwrite the network"), "{complaint}");
+    assert!(complaint.contains("-o ./small.onnx: would overwrite small.onnx; give another name"), "{complaint}");
+    let complaint = refusal(folder.path(), &["small.onnx", "-o", "small.model", "--domain", "0,1"])?;
+    assert!(complaint.contains("small.model: the file to write should end in .onnx"), "{complaint}");
     let complaint = refusal(folder.path(), &["small.onnx", "-o", "small2.onnx"])?;
     assert!(complaint.contains("give the inputs that matter: --domain LO,HI"), "{complaint}");
     let complaint = refusal(folder.path(), &["small.onnx", "-o", "no/such/folder.onnx", "--domain", "0,1"])?;
     assert!(complaint.contains("no/such"), "{complaint}");
+    Ok(())
+}
+
+/// Names follow from the network's, and nothing that is there is lost unless that is asked for.
+#[test]
+fn files_have_names_and_are_not_overwritten() -> Anything {
+    let folder = three_units()?;
+    let path = |name: &str| folder.path().join(name);
+    let arguments = ["three.nnet", "--domain", "0,1"];
+    assert!(leo(folder.path(), &arguments).status.success());
+    Model::load(&path("three.leo.onnx"))?;
+    assert!(path("three.leo").exists());
+    assert!(support::leo(folder.path(), &["check", "three.nnet", "three.leo.onnx"]).status.success());
+
+    for name in ["three.leo.onnx", "three.leo", "page.html"] {
+        for other in ["three.leo.onnx", "three.leo", "page.html"] {
+            drop(std::fs::remove_file(path(other)));
+        }
+        std::fs::write(path(name), "mine")?;
+        let arguments = [&arguments[..], &["--report", "page.html"]].concat();
+        let complaint = refusal(folder.path(), &arguments)?;
+        assert_eq!(complaint, format!("leo: {name}: is there already; --force overwrites it\n"));
+        assert_eq!(std::fs::read_to_string(path(name))?, "mine");
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 2, "nothing else is written");
+        report(folder.path(), &arguments)?;
+        assert_ne!(std::fs::read_to_string(path(name)).ok().as_deref(), Some("mine"));
+    }
     Ok(())
 }
 

@@ -61,7 +61,7 @@ fn every_model_equals_what_it_is_compressed_to() -> Anything {
     assert!(files.len() > 10);
     for file in &files {
         for options in [&[][..], &["--dtype", "f64"]] {
-            let compress = ["compress", file, "-o", "small.onnx", "--domain", "0,1", "--json"];
+            let compress = ["compress", file, "-o", "small.onnx", "--domain", "0,1", "--json", "--force"];
             let output = leo(folder.path(), &[&compress[..], options].concat());
             let delta = serde_json::from_slice::<Value>(&output.stdout)?["delta"].as_f64().ok_or("a number")?;
             for pair in [[file.as_str(), "small.onnx"], ["small.onnx", file]] {
@@ -97,7 +97,7 @@ fn the_verdict_is_one_sentence() -> Anything {
 
     let output = equiv(folder.path(), ["three.nnet", "more.nnet"], &["--counterexample", "./more.nnet"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8(output.stderr)?.contains("would overwrite a network"));
+    assert!(String::from_utf8(output.stderr)?.contains("--counterexample ./more.nnet: would overwrite more.nnet"));
 
     // What differs by less than is tolerated is equal, as far as that goes.
     let (json, code) = report(folder.path(), ["three.nnet", "more.nnet"], &["--tolerance", "0.75"])?;

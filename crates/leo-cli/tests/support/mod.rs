@@ -24,7 +24,12 @@ pub fn leo(folder: &Path, arguments: &[&str]) -> Output {
 /// What is printed, without the times.
 pub fn printed(output: &Output) -> Anything<String> {
     let text = String::from_utf8(output.stdout.clone())?;
-    let lines = text.lines().map(|line| if line.contains(" ms: ") { "(times)" } else { line });
+    let without_time = |line: &str| match line.rsplit_once("; ") {
+        Some((rest, time)) if time.ends_with(" ms in all") => rest.to_owned(),
+        _ if line.contains(" ms: ") => "(times)".to_owned(),
+        _ => line.to_owned(),
+    };
+    let lines = text.lines().map(without_time);
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
