@@ -1,4 +1,4 @@
-//! Numbers for people: three digits.
+//! Numbers for people: three digits or so.
 
 use std::cmp::Ordering;
 
@@ -46,6 +46,11 @@ fn towards(number: f64, side: Ordering) -> String {
     // Rounding went to the wrong side, by at most half a unit of the third digit.
     let unit = 10f64.powi(number.abs().log10().floor() as i32 - 2);
     short(if side == Ordering::Less { number - unit / 2.0 } else { number + unit / 2.0 })
+}
+
+/// Seconds, in milliseconds if they are few.
+pub fn duration(seconds: f64) -> String {
+    if seconds < 1.0 { format!("{:.1} ms", 1e3 * seconds) } else { format!("{seconds:.1} s") }
 }
 
 #[cfg(test)]

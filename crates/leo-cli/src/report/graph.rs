@@ -5,7 +5,7 @@ use leo_network::{Network, ValueId};
 use maud::{Markup, PreEscaped, html};
 
 use super::grid::mark;
-use super::network::{About, Dot, Shown, inputs, outputs};
+use super::network::{Dot, Shown, inputs, outputs};
 
 /// The most units of a layer, and the most layers, that can be told apart.
 const WIDEST: usize = 12;
@@ -17,14 +17,11 @@ const ROW: usize = 38;
 /// Room for what stands below a column.
 const CAPTION: usize = 26;
 
-/// How a layer reads the one before: by one matrix, or by more than that.
-pub enum Wires<'n> {
-    One(&'n Dense),
-    All,
-}
+/// For each unit of a layer, which units of the one before it reads; nothing if that is not known.
+pub type Wires = Option<Vec<Vec<bool>>>;
 
 /// If each layer reads the one before and nothing else, and the only output reads the last one: how. The last are the output's.
-pub fn wires(network: &Network) -> Option<Vec<Wires<'_>>> {
+pub fn wires(network: &Network) -> Option<Vec<Wires>> {
     let &[output] = network.outputs() else { return None };
     let layers: Vec<usize> = network.relu_layers().collect();
     let targets = layers.iter().map(|&layer| network.pre_activation(layer)).chain([output]);
@@ -32,22 +29,34 @@ pub fn wires(network: &Network) -> Option<Vec<Wires<'_>>> {
     targets.zip(sources).map(|(target, source)| between(network, target, source)).collect()
 }
 
-fn between(network: &Network, mut value: ValueId, source: ValueId) -> Option<Wires<'_>> {
-    let mut matrices = Vec::new();
+fn between(network: &Network, target: ValueId, source: ValueId) -> Option<Wires> {
+    let width = network.shape(target).elements();
+    let identity = || (0..width).map(|to| (0..width).map(|from| from == to).collect()).collect();
+    // Nobody can follow the lines of wide layers.
+    let mut wires: Wires = (width <= WIDEST).then(identity);
+    let mut value = target;
     while value != source {
         let node = &network.nodes()[value.node()?];
         match node.op() {
             Op::Relu(_) | Op::Sum(_) => return None,
-            Op::Dense(dense) => matrices.push(dense),
-            _ => {}
+            Op::Dense(dense) => wires = wires.and_then(|wires| through(&wires, dense)),
+            Op::Transpose(_) => wires = None,
+            Op::Elementwise(_) | Op::Reshape(_) => {}
         }
         value = node.operands()[0];
     }
-    let fits = |dense: &Dense| dense.weight().columns() == network.shape(source).elements();
-    Some(match matrices[..] {
-        [dense] if fits(dense) => Wires::One(dense),
-        _ => Wires::All,
-    })
+    Some(wires)
+}
+
+/// What reads something, and that by this matrix. A matrix that is used at several places is beyond a drawing.
+fn through(wires: &[Vec<bool>], dense: &Dense) -> Wires {
+    let weight = dense.weight();
+    let reads = |unit: &Vec<bool>| {
+        let rows: Vec<&[f64]> =
+            unit.iter().enumerate().filter(|(_, reads)| **reads).map(|(row, _)| weight.row(row)).collect();
+        (0..weight.columns()).map(|column| rows.iter().any(|row| row[column] != 0.0)).collect()
+    };
+    wires.iter().all(|unit| unit.len() == weight.rows()).then(|| wires.iter().map(reads).collect())
 }
 
 /// Whether its units can be told apart in a drawing.
@@ -115,8 +124,8 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
                     },
                     Column::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
                         (PreEscaped(mark(dot, (x(index), y(index, row)), RADIUS)))
-                        @if let (Some(number), About::Row(_)) = (dot.number, &dot.about) {
-                            text .number x=(x(index) + RADIUS + 3) y=(y(index, row) - RADIUS + 4) { (number + 1) }
+                        @if let Some(number) = dot.number {
+                            text .number.light[dot.class.contains("on")] x=(x(index)) y=(y(index, row) + 4) { (number + 1) }
                         }
                     }
                 }
@@ -127,12 +136,10 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
 }
 
 /// Which rows of two columns are connected.
-fn lines(before: &Column<'_>, after: &Column<'_>, wires: &Wires<'_>) -> Vec<(usize, usize)> {
+fn lines(before: &Column<'_>, after: &Column<'_>, wires: &Wires) -> Vec<(usize, usize)> {
     let reads = |from: usize, to: usize| match (wires, before, after) {
-        (Wires::All, ..) | (_, Column::Box, _) | (.., Column::Box) => true,
-        (Wires::One(dense), ..) => {
-            to >= dense.weight().rows() || dense.weight().row(to).get(from).is_none_or(|&weight| weight != 0.0)
-        }
+        (None, ..) | (_, Column::Box, _) | (.., Column::Box) => true,
+        (Some(wires), ..) => wires[to].get(from).copied().unwrap_or(true),
     };
     let pairs = (0..after.len()).flat_map(|to| (0..before.len()).map(move |from| (from, to)));
     pairs.filter(|&(from, to)| reads(from, to)).collect()

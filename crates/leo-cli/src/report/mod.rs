@@ -16,7 +16,7 @@ use leo_network::Network;
 use leo_stability::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::number::short;
+use crate::number::{duration, short};
 use crate::output::{counted, grouped};
 use network::Picture;
 use units::Known;
@@ -199,17 +199,16 @@ impl Page<'_> {
     }
 
     fn time(&self) -> Markup {
-        let milliseconds = |seconds: f64| format!("{:.1} ms", 1e3 * seconds);
         html! {
             section {
                 h2 { "Time" }
                 table .bars {
                     tbody {
                         @for &(step, seconds) in &self.steps {
-                            tr { td { (step) } td .n { (milliseconds(seconds)) } td .bar { (bar(seconds / self.seconds)) } }
+                            tr { td { (step) } td .n { (duration(seconds)) } td .bar { (bar(seconds / self.seconds)) } }
                         }
                     }
-                    tfoot { tr { td { "all" } td .n { (milliseconds(self.seconds)) } td {} } }
+                    tfoot { tr { td { "all" } td .n { (duration(self.seconds)) } td {} } }
                 }
             }
         }

@@ -5,7 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::Page;
 use super::units::{Known, Mark, in_words};
 use crate::number::short;
-use crate::output::counted;
+use crate::output::{counted, one_line};
 
 /// What is below this part of the largest number of a layer is drawn in proportion; above it, by powers of ten.
 const LINEAR_PART: f64 = 1e-3;
@@ -26,7 +26,7 @@ pub fn section(page: &Page<'_>, known: &Known) -> Markup {
                 }
             }
             @for (index, (layer, marks)) in page.layers.iter().zip(&known.layers).enumerate() {
-                @let name = page.network.nodes()[layer.node].name();
+                @let name = one_line(page.network.nodes()[layer.node].name());
                 h3 { "Layer " (index + 1) @if !name.is_empty() { " " span .name { (name) } } ", " (counted(layer.units.len(), "unit")) }
                 (chart(marks))
                 details {

@@ -25,7 +25,7 @@ pub fn leo(folder: &Path, arguments: &[&str]) -> Output {
 pub fn printed(output: &Output) -> Anything<String> {
     let text = String::from_utf8(output.stdout.clone())?;
     let without_time = |line: &str| match line.rsplit_once("; ") {
-        Some((rest, time)) if time.ends_with(" ms in all") => rest.to_owned(),
+        Some((rest, time)) if time.ends_with("s in all") => rest.to_owned(),
         _ if line.contains(" ms: ") => "(times)".to_owned(),
         _ => line.to_owned(),
     };

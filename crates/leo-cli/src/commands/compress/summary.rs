@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::accuracy::Accuracy;
 use crate::console::{Console, good};
 use crate::domain::Bounds;
-use crate::number::short;
+use crate::number::{duration, short};
 use crate::output::{counted, grouped, listed, one_line};
 use crate::samples::Samples;
 use crate::stability::{self, LayerReport, Totals};
@@ -165,8 +165,8 @@ impl Report {
             writeln!(out, "{note}")?;
         }
         if console.is_verbose() {
-            let steps = self.steps.named().map(|(step, seconds)| format!("{step} {:.1}", 1e3 * seconds));
-            writeln!(out, "milliseconds: {}", listed(steps))?;
+            let steps = self.steps.named().map(|(step, seconds)| format!("{step} {}", duration(seconds)));
+            writeln!(out, "time: {}", listed(steps))?;
         }
         write!(out, "wrote {}", one_line(&self.output))?;
         if let Some(path) = &self.certificate {
@@ -175,7 +175,7 @@ impl Report {
         if let Some(path) = &self.report {
             write!(out, ", the report {}", one_line(path))?;
         }
-        writeln!(out, "; {:.1} ms in all", 1e3 * self.seconds)?;
+        writeln!(out, "; {} in all", duration(self.seconds))?;
         Ok(())
     }
 
