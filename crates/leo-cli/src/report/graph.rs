@@ -125,7 +125,7 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
                     Column::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
                         (PreEscaped(mark(dot, (x(index), y(index, row)), RADIUS)))
                         @if let Some(number) = dot.number {
-                            text .number.light[dot.class.contains("on")] x=(x(index)) y=(y(index, row) + 4) { (number + 1) }
+                            text .number.light[dot.class.starts_with("u on")] x=(x(index)) y=(y(index, row) + 4) { (number + 1) }
                         }
                     }
                 }
