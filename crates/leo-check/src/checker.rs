@@ -112,6 +112,16 @@ impl<'n, N: Number> Checker<'n, N> {
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
     pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &[Slopes]) {
+        self.prove_linear_telling(bounds, slopes, &|_| ());
+    }
+
+    /// The same, and says from time to time how many bounds more are done.
+    pub(crate) fn prove_linear_telling(
+        &mut self,
+        bounds: &[(usize, Side)],
+        slopes: &[Slopes],
+        done: &(dyn Fn(usize) + Sync),
+    ) {
         let layer = self.layer.expect("the checker stands at a layer");
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
@@ -119,6 +129,7 @@ impl<'n, N: Number> Checker<'n, N> {
             let setting = Setting { network: self.network, layer, ranges: &self.ranges, slopes, cuts: &[] };
             let targets: Vec<Target> = block.iter().map(|&(element, side)| Target { element, side }).collect();
             let limits = limits(&setting, &targets);
+            done(block.len());
             targets.into_iter().zip(limits).collect::<Vec<_>>()
         });
         for (target, limit) in limits.collect::<Vec<_>>().into_iter().flatten() {
@@ -131,10 +142,17 @@ impl<'n, N: Number> Checker<'n, N> {
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
     pub fn prove_splits(&mut self, bounds: &[(usize, Side, Tree)]) {
+        self.prove_splits_telling(bounds, &|_| ());
+    }
+
+    /// The same, and says from time to time how many bounds more are done.
+    pub(crate) fn prove_splits_telling(&mut self, bounds: &[(usize, Side, Tree)], done: &(dyn Fn(usize) + Sync)) {
         let layer = self.layer.expect("the checker stands at a layer");
         let limit = |(element, side, tree): &(usize, Side, Tree)| {
             let target = Target { element: *element, side: *side };
-            (target, self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new()))
+            let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new());
+            done(1);
+            (target, limit)
         };
         let limits: Vec<(Target, N)> = bounds.par_iter().map(limit).collect();
         for (target, limit) in limits {

@@ -10,6 +10,7 @@ use crate::checker::{Checker, Facts};
 use crate::deviation::Claim;
 use crate::facts::{Side, Slopes, Tree};
 use crate::number::Number;
+use crate::progress::{Progress, Step};
 use crate::verify::Refusal;
 use crate::witness::signs;
 
@@ -70,6 +71,16 @@ impl Proof {
     /// # Errors
     /// If something is not as it says.
     pub fn check<'n, N: Number>(&self, network: &'n Network, domain: &Domain) -> Result<Facts<'n, N>, Refusal> {
+        self.check_watched(network, domain, &())
+    }
+
+    /// The same, and says how far it has come.
+    pub(crate) fn check_watched<'n, N: Number>(
+        &self,
+        network: &'n Network,
+        domain: &Domain,
+        progress: &dyn Progress,
+    ) -> Result<Facts<'n, N>, Refusal> {
         let mut checker = Checker::<N>::begin(network, domain)?;
         let layers = network.relu_layers().count();
         if layers != self.layers.len() {
@@ -85,7 +96,8 @@ impl Proof {
                 let reason = "its bounds take too much work".to_owned();
                 return Err(Refusal::Layer { layer: index, reason });
             }
-            layer.prove(&mut checker);
+            progress.begins(Step::Bounds { layer: index + 1, layers }, layer.parts());
+            layer.prove(&mut checker, progress);
             let range = checker.range(node);
             for (unit, status) in layer.units.iter().enumerate() {
                 let (lower, upper) = (&range.lower[unit], &range.upper[unit]);
@@ -103,12 +115,18 @@ impl Proof {
                 }
             }
         }
-        self.check_witnesses::<N>(network, domain)?;
+        self.check_witnesses::<N>(network, domain, progress)?;
         Ok(checker.finish())
     }
 
     /// Checks that every unstable unit is shown off and on.
-    fn check_witnesses<N: Number>(&self, network: &Network, domain: &Domain) -> Result<(), Refusal> {
+    fn check_witnesses<N: Number>(
+        &self,
+        network: &Network,
+        domain: &Domain,
+        progress: &dyn Progress,
+    ) -> Result<(), Refusal> {
+        progress.begins(Step::Points, self.points.len());
         // For each point: the layer and the unit, the layer's node, and the sign that it is said to show.
         let mut shown: Vec<Vec<(usize, usize, usize, Ordering)>> = vec![Vec::new(); self.points.len()];
         for (index, (layer, node)) in self.layers.iter().zip(network.relu_layers()).enumerate() {
@@ -131,6 +149,7 @@ impl Proof {
                     return Err(Refusal::unit(layer, unit, &format!("is not {state} where it is said to be")));
                 }
             }
+            progress.done(1);
             Ok(())
         })
     }
@@ -157,6 +176,12 @@ impl LayerProof {
         Ok(())
     }
 
+    /// How many bounds there are to be proved.
+    fn parts(&self) -> usize {
+        let sides = |status: &Status| if *status == Status::Inactive { 1 } else { 2 };
+        self.bounds.len() + if self.linear { self.units.iter().map(sides).sum() } else { 0 }
+    }
+
     /// About how many products it takes to prove the bounds.
     fn work(&self, network: &Network, node: usize) -> f64 {
         let linear = if self.linear { 2 * self.units.len() } else { 0 };
@@ -168,13 +193,18 @@ impl LayerProof {
         rows as f64 * (network.input().elements() as f64 + products.sum::<f64>())
     }
 
-    fn prove<N: Number>(&self, checker: &mut Checker<'_, N>) {
+    fn prove<N: Number>(&self, checker: &mut Checker<'_, N>, progress: &dyn Progress) {
+        let done = |bounds| progress.done(bounds);
         if self.linear {
             let sides = |(unit, status): (usize, &Status)| {
                 let lower = (*status != Status::Inactive).then_some((unit, Side::Lower));
                 lower.into_iter().chain([(unit, Side::Upper)])
             };
-            checker.prove_linear(&self.units.iter().enumerate().flat_map(sides).collect::<Vec<_>>(), &[]);
+            checker.prove_linear_telling(
+                &self.units.iter().enumerate().flat_map(sides).collect::<Vec<_>>(),
+                &[],
+                &done,
+            );
         }
         let (mut bounds, mut slopes, mut trees) = (Vec::new(), Vec::<Slopes>::new(), Vec::new());
         for (unit, side, tree) in &self.bounds {
@@ -186,7 +216,7 @@ impl LayerProof {
                 Tree::Split { .. } => trees.push((*unit, *side, tree.clone())),
             }
         }
-        checker.prove_linear(&bounds, &slopes);
-        checker.prove_splits(&trees);
+        checker.prove_linear_telling(&bounds, &slopes, &done);
+        checker.prove_splits_telling(&trees, &done);
     }
 }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::certificate::{Certificate, to_hexadecimal};
 use crate::deviation::{Mismatch, deviation};
 use crate::number::Number;
+use crate::progress::{Progress, Step};
 
 /// A network and the fingerprint of its file.
 #[derive(Clone, Debug)]
@@ -122,6 +123,19 @@ impl Refusal {
 /// # Errors
 /// If anything in the certificate is not proved.
 pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certificate) -> Result<Verified, Refusal> {
+    verify_watched::<N>(first, second, certificate, &())
+}
+
+/// The same, and says how far it has come.
+///
+/// # Errors
+/// If anything in the certificate is not proved.
+pub fn verify_watched<N: Number>(
+    first: &Sealed,
+    second: &Sealed,
+    certificate: &Certificate,
+    progress: &dyn Progress,
+) -> Result<Verified, Refusal> {
     for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
         if file.sha256 != *said {
             return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
@@ -134,7 +148,8 @@ pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certific
     let mut sums: Vec<Vec<N>> = Vec::new();
     for (link, pair) in certificate.links.iter().zip(models.windows(2)) {
         let (one, other) = (pair[0], pair[1]);
-        let facts = link.proof(one.network(), &domain)?.check::<N>(one.network(), &domain)?;
+        let facts = link.proof(one.network(), &domain)?.check_watched::<N>(one.network(), &domain, progress)?;
+        progress.begins(Step::Difference, 1);
         let distances = deviation(&facts, other.network(), &link.correspondence(one, other)?)?;
         if sums.is_empty() {
             sums = distances;

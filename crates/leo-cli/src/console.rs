@@ -37,10 +37,11 @@ pub enum Verbosity {
 pub struct Console {
     verbosity: Verbosity,
     width: u16,
-    /// Whether somebody is there to watch a bar.
+    /// Whether somebody is there to watch a bar, and how wide it may be.
     is_watched: bool,
     /// What was typed.
     command: String,
+    bar_width: u16,
 }
 
 impl Console {
@@ -52,12 +53,14 @@ impl Console {
             (false, false) => Verbosity::Normal,
         };
         let of_terminal = terminal_size_of(stdout()).map(|(Width(columns), _)| columns);
+        let of_bars = terminal_size_of(stderr()).map(|(Width(columns), _)| columns);
         let of_environment = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         Self {
             verbosity,
             width: of_terminal.or_else(of_environment).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST),
             is_watched: verbosity != Verbosity::Quiet && stderr().is_terminal(),
             command: in_shell(words.iter().skip(1)),
+            bar_width: of_bars.unwrap_or(WIDTH),
         }
     }
 
@@ -79,6 +82,11 @@ impl Console {
     /// Whether bars are drawn.
     pub fn is_watched(&self) -> bool {
         self.is_watched
+    }
+
+    /// How wide a bar may be.
+    pub fn bar_width(&self) -> u16 {
+        self.bar_width
     }
 
     /// Where a report goes. What nobody reads, because of `--quiet` or a closed pipe, is no error.

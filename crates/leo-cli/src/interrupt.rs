@@ -1,10 +1,14 @@
-//! Ctrl-C: the first asks to stop at the next good place, the second stops at once.
+//! Ctrl-C. A command that can stop at a good place asks to be told ([`watch`]): the first Ctrl-C is for it, and the second ends the program. Any
+//! other command ends at once. Either way nothing half written stays behind.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{Write, stderr};
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use leo_network::abandon_unfinished;
+
+use crate::console::{Console, complain};
 
 /// The error of a command that stopped because it was asked to.
 #[derive(Debug)]
@@ -20,21 +24,48 @@ impl std::error::Error for Interrupted {}
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Whether Ctrl-C was pressed.
-pub fn is_asked() -> bool {
-    STOP.load(Ordering::Relaxed)
+/// What to say to the first Ctrl-C, if a command is to be told.
+static MESSAGE: Mutex<Option<&'static str>> = Mutex::new(None);
+
+fn set_message(message: Option<&'static str>) {
+    *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner) = message;
 }
 
-/// From now on Ctrl-C sets the flag that this returns, and says this on the terminal.
-pub fn watch(message: &'static str) -> Result<&'static AtomicBool> {
-    ctrlc::set_handler(move || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            exit(i32::from(crate::INTERRUPTED));
+/// Listens for Ctrl-C from now on.
+pub fn listen(console: &Console) {
+    let console = console.clone();
+    let handler = move || {
+        let message = *MESSAGE.lock().unwrap_or_else(PoisonError::into_inner);
+        match message {
+            Some(message) if !STOP.swap(true, Ordering::Relaxed) => {
+                if console.is_watched() {
+                    drop(writeln!(stderr(), "\n{message}"));
+                }
+            }
+            _ => end(&console),
         }
-        if stderr().is_terminal() {
-            eprintln!("\n{message}");
-        }
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(&STOP)
+    };
+    // Where nobody can listen, Ctrl-C still ends the program.
+    drop(ctrlc::set_handler(handler));
+}
+
+fn end(console: &Console) -> ! {
+    abandon_unfinished();
+    if console.is_watched() {
+        // The terminal has written ^C, or a bar, into this line.
+        drop(writeln!(stderr()));
+    }
+    complain("stopped");
+    exit(i32::from(crate::INTERRUPTED))
+}
+
+/// From now on the first Ctrl-C sets the flag that this returns, and says this on the terminal.
+pub fn watch(message: &'static str) -> &'static AtomicBool {
+    set_message(Some(message));
+    &STOP
+}
+
+/// From now on Ctrl-C ends the program at once: nobody looks at the flag any more.
+pub fn unwatch() {
+    set_message(None);
 }

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Arguments::command().error(ErrorKind::ArgumentConflict, conflict).exit();
     }
     let console = Console::new(arguments.quiet, arguments.verbose, &words);
+    interrupt::listen(&console);
     match perform(&arguments.command, &console).and_then(|()| console.finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,10 +1,14 @@
-//! A bar on the terminal while networks are trained or analysed, and nothing in a pipe.
+//! What a terminal shows while something takes time: what it is, how far it has come, and how long it will take. Nothing in a pipe, nothing with
+//! `--quiet`, and nothing that is left when it is done.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use leo_check::Step;
 use leo_stability::By;
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
@@ -22,8 +26,7 @@ pub struct TrainingBar {
 impl TrainingBar {
     pub fn new(console: &Console, jobs: &[Job], data: &DataSet) -> Self {
         let bar = ProgressBar::with_draw_target(None, target(console));
-        let style = ProgressStyle::with_template("{wide_bar} {percent:>3}%, {eta} left\n{wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(style("{wide_bar} {percent:>3}%{left}\n{wide_msg}"));
         bar.enable_steady_tick(Duration::from_millis(200));
         let (inputs, classes) = (data.inputs(), data.classes());
         bar.set_message("beginning ...");
@@ -72,7 +75,7 @@ pub struct CompressionBar {
 
 impl CompressionBar {
     pub fn new(console: &Console) -> Self {
-        Self { bar: patient_bar(console, "compressing {wide_bar} {pos}/{len}, {eta} left") }
+        Self { bar: patient_bar(console, "compressing {wide_bar} {pos}/{len}{left}") }
     }
 
     pub fn set(&self, done: usize, all: usize) {
@@ -91,21 +94,91 @@ fn target(console: &Console) -> ProgressDrawTarget {
     if console.is_watched() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
-/// A step of unknown length, named on the terminal if it takes more than a moment. The name goes when this does.
+/// A step of a command, shown on the terminal if it takes more than a moment. What is shown goes when this does.
 pub struct Phase {
     bar: ProgressBar,
 }
 
 impl Console {
     /// Says what is being done, until what this returns is dropped.
-    pub fn phase(&self, what: &'static str) -> Phase {
-        let bar = patient_bar(self, "{spinner} {wide_msg} {elapsed}");
+    pub fn phase(&self, what: impl Into<Cow<'static, str>>) -> Phase {
+        let bar = patient_bar(self, WAITING);
         bar.set_message(what);
+        Phase { bar }
+    }
+
+    /// The same for something that has so many parts.
+    pub fn counting_phase(&self, what: impl Into<Cow<'static, str>>, parts: usize) -> Phase {
+        let bar = patient_bar(self, counting(self));
+        bar.set_message(what);
+        bar.set_length(parts as u64);
         Phase { bar }
     }
 }
 
+impl Phase {
+    /// So many parts more are done.
+    pub fn done(&self, parts: usize) {
+        self.bar.inc(parts as u64);
+    }
+}
+
 impl Drop for Phase {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Below this width there is no room for a bar beside the words.
+const NARROW: u16 = 60;
+
+/// Something that cannot be counted.
+const WAITING: &str = "{spinner} {wide_msg} {elapsed}";
+
+/// Something that can: what it is, how far it has come, and how long it will take.
+fn counting(console: &Console) -> &'static str {
+    match console.bar_width() {
+        ..NARROW => "{wide_msg} {pos}/{len}{left}",
+        NARROW.. => "{msg} {wide_bar} {pos}/{len}{left}",
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // Before anything is done there is nothing to judge by.
+    let left = |state: &ProgressState, out: &mut dyn fmt::Write| match state.pos() {
+        0 => (),
+        _ => drop(write!(out, ", {:#} left", HumanDuration(state.eta()))),
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
+}
+
+/// One bar for several steps after each other.
+struct Steps {
+    bar: ProgressBar,
+    counting: ProgressStyle,
+    waiting: ProgressStyle,
+}
+
+impl Steps {
+    fn new(console: &Console) -> Self {
+        Self { bar: patient_bar(console, WAITING), counting: style(counting(console)), waiting: style(WAITING) }
+    }
+
+    /// Goes on to the next step, of so many parts.
+    fn begin(&self, what: String, parts: usize) {
+        self.bar.set_style(if parts > 1 { self.counting.clone() } else { self.waiting.clone() });
+        self.bar.set_position(0);
+        self.bar.set_length(parts as u64);
+        self.bar.reset_eta();
+        self.bar.set_message(what);
+    }
+
+    fn done(&self, parts: usize) {
+        self.bar.inc(parts as u64);
+    }
+}
+
+impl Drop for Steps {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -117,8 +190,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A bar that waits a moment: what is through before anybody could read it needs none.
 fn patient_bar(console: &Console, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    let style = ProgressStyle::with_template(template);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_style(style(template));
     if !console.is_watched() {
         return bar;
     }
@@ -135,17 +207,17 @@ fn patient_bar(console: &Console, template: &str) -> ProgressBar {
 
 /// How far the step that an analysis is at has come.
 pub struct AnalysisBar {
-    bar: ProgressBar,
+    steps: Steps,
 }
 
 impl AnalysisBar {
     pub fn new(console: &Console) -> Self {
-        Self { bar: patient_bar(console, "{msg} {wide_bar} {pos}/{len}, {elapsed}") }
+        Self { steps: Steps::new(console) }
     }
 
     /// Takes the bar from the terminal.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.steps.bar.finish_and_clear();
     }
 }
 
@@ -160,12 +232,37 @@ impl leo_stability::Progress for AnalysisBar {
             By::Milp => "mixed-integer programs",
             By::Witness => "looking for inputs",
         };
-        self.bar.set_message(format!("layer {layer} of {layers}, {step}:"));
-        self.bar.set_length(units as u64);
-        self.bar.set_position(0);
+        self.steps.begin(format!("layer {layer}/{layers}, {step}"), units);
     }
 
     fn one_done(&self) {
-        self.bar.inc(1);
+        self.steps.done(1);
+    }
+}
+
+/// How far the step that a check is at has come.
+pub struct CheckBar {
+    steps: Steps,
+}
+
+impl CheckBar {
+    pub fn new(console: &Console) -> Self {
+        Self { steps: Steps::new(console) }
+    }
+}
+
+impl leo_check::Progress for CheckBar {
+    fn begins(&self, step: Step, parts: usize) {
+        let what = match step {
+            Step::Bounds { layer, layers } => format!("layer {layer}/{layers}, bounds"),
+            Step::Points => "points".to_owned(),
+            Step::Difference => "differences".to_owned(),
+            _ => "checking".to_owned(),
+        };
+        self.steps.begin(what, parts);
+    }
+
+    fn done(&self, parts: usize) {
+        self.steps.done(parts);
     }
 }

@@ -42,7 +42,7 @@ pub fn options<'a>(
         nodes: arguments.node_limit.map(|nodes| usize::try_from(nodes).unwrap_or(usize::MAX)),
         time_limit: arguments.time_limit.map(|limit| limit.saturating_sub(start.elapsed())),
         memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
-        stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")?),
+        stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")),
         progress: Some(bar),
         ..Options::default()
     })

@@ -30,7 +30,7 @@ pub fn run<T>(
         threads: arguments.threads.or_else(|| available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN),
         existing,
         checkpoint_every: Duration::from_secs(arguments.checkpoint_every),
-        stop: interrupt::watch("stopping at the end of the epoch; Ctrl-C again stops at once")?,
+        stop: interrupt::watch("stopping at the end of the epoch; Ctrl-C again stops at once"),
         progress: &bar,
     });
     bar.finish();

@@ -104,6 +104,14 @@ impl<T: Real> Evaluator<T> {
     /// # Panics
     /// If the samples are not whole rows.
     pub fn run(&self, samples: &[T]) -> Vec<Vec<T>> {
+        self.run_telling(samples, &|_| ())
+    }
+
+    /// The same, and says after every block how many samples it had.
+    ///
+    /// # Panics
+    /// If the samples are not whole rows.
+    pub fn run_telling(&self, samples: &[T], done: &(dyn Fn(usize) + Sync)) -> Vec<Vec<T>> {
         let rows = self.rows(samples);
         let blocks: Vec<Vec<Vec<T>>> = samples
             .par_chunks(self.block_rows * self.widths[0])
@@ -111,7 +119,9 @@ impl<T: Real> Evaluator<T> {
                 || self.workspace(),
                 |workspace, block| {
                     let values = self.forward(workspace, block);
-                    self.outputs.iter().map(|&id| values.get(id).to_vec()).collect()
+                    let outputs = self.outputs.iter().map(|&id| values.get(id).to_vec()).collect();
+                    done(block.len() / self.widths[0]);
+                    outputs
                 },
             )
             .collect();

@@ -11,6 +11,7 @@ use crate::array::ArrayError;
 use crate::domain::DomainError;
 use crate::nnet::NnetError;
 use crate::onnx::OnnxError;
+use crate::unfinished::Unfinished;
 use crate::vnnlib::VnnlibError;
 
 /// The largest file that is read: 2 GiB, the most that ONNX's encoding allows.
@@ -179,7 +180,7 @@ pub fn write_together(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
 /// A file that is as good as written.
 enum Prepared {
     /// It is complete, and only its name is missing.
-    Unnamed(NamedTempFile, PathBuf),
+    Unnamed(Unfinished, NamedTempFile, PathBuf),
     /// It is no regular file, and takes what is written at once.
     Special(File),
 }
@@ -187,7 +188,7 @@ enum Prepared {
 impl Prepared {
     fn finish(self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::Unnamed(file, path) => Ok(file.persist(path).map(drop)?),
+            Self::Unnamed(_unfinished, file, path) => Ok(file.persist(path).map(drop)?),
             Self::Special(mut file) => file.write_all(bytes),
         }
     }
@@ -215,10 +216,11 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     // The name of the temporary file would only confuse: it is not what the user asked for.
-    let mut file = builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
+    let (unfinished, mut file) =
+        Unfinished::begin(|| builder.tempfile_in(folder)).map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    Ok(Prepared::Unnamed(file, path.to_owned()))
+    Ok(Prepared::Unnamed(unfinished, file, path.to_owned()))
 }
 
 /// Which kind of file a name stands for: its suffix in lower case, not counting `.gz`.

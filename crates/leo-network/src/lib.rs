@@ -55,6 +55,7 @@ mod product;
 mod rounding;
 mod shape;
 pub mod tail;
+mod unfinished;
 pub mod vnnlib;
 
 pub use array::Array;
@@ -66,3 +67,4 @@ pub use network::{Builder, Network, Node, ValueId};
 pub use product::{Real, add_product, add_product_transposed};
 pub use rounding::{product_and_error, quotient_and_error, sum_and_error};
 pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};
+pub use unfinished::{Unfinished, abandon_unfinished};

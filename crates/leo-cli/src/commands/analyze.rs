@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
-use crate::interrupt::Interrupted;
+use crate::interrupt::{self, Interrupted};
 use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::report::Page;
@@ -60,6 +60,7 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     };
     let analysis = analyze(model.network(), domain, &options).with_context(|| inputs.source.clone())?;
     bar.finish();
+    interrupt::unwatch();
     let mut report = Report::new(arguments, &model, domain, &analysis);
     report.samples = inputs.counted;
     report.seconds = start.elapsed().as_secs_f64();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify};
+use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify_watched};
 use leo_network::read_file;
 use serde::Serialize;
 
@@ -13,6 +13,7 @@ use crate::console::{Console, good};
 use crate::domain::Bounds;
 use crate::files;
 use crate::output::{Negative, one_line};
+use crate::progress::CheckBar;
 
 /// The answer. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -40,11 +41,14 @@ struct Report {
 pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
     let path = arguments.certificate.clone().unwrap_or_else(|| files::certificate_of(&arguments.small));
+    let reading = console.phase("reading");
     let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
     let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
-    let phase = console.phase("checking");
-    let checked = if arguments.exact { verify::<Exact> } else { verify::<f64> }(&first, &second, &certificate);
-    drop(phase);
+    drop(reading);
+    let verify = if arguments.exact { verify_watched::<Exact> } else { verify_watched::<f64> };
+    let bar = CheckBar::new(console);
+    let checked = verify(&first, &second, &certificate, &bar);
+    drop(bar);
     let verified = checked.as_ref().ok();
     let report = Report {
         version: 1,

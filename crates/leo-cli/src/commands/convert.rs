@@ -28,9 +28,11 @@ pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     files::ensure_onnx(output)?;
     files::ensure_other(output, "-o", [arguments.model.as_path()])?;
     files::ensure_free(output, arguments.force)?;
+    let converting = console.phase("converting");
     let model = Model::load(&arguments.model)?;
     let bytes = model.to_onnx().with_context(|| arguments.model.display().to_string())?;
     write_atomically(output, &bytes)?;
+    drop(converting);
     let report = Report {
         version: 1,
         model: arguments.model.display().to_string(),

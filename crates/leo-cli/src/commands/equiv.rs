@@ -16,7 +16,7 @@ use crate::console::{Console, bad, doubtful, good};
 use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
-use crate::interrupt::Interrupted;
+use crate::interrupt::{self, Interrupted};
 use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::samples::Samples;
@@ -97,6 +97,7 @@ const TOLERANCE: f64 = 1e-5;
 pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
+    let phase = console.phase("reading");
     let models = [Model::load(&arguments.first)?, Model::load(&arguments.second)?];
     let [first, second] = [&models[0], &models[1]];
     let files = [&arguments.first, &arguments.second].map(|path| path.display().to_string());
@@ -106,10 +107,12 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     if let Some(path) = &arguments.counterexample {
         files::ensure_other(path, "--counterexample", [arguments.first.as_path(), &arguments.second])?;
     }
+    drop(phase);
     let reading = start.elapsed();
 
     let networks = [first.network(), second.network()];
     let seed = arguments.search.seed;
+    let phase = console.phase("looking for differences");
     let observed =
         observe(networks[0], networks[1], domain, samples.as_ref(), seed).with_context(|| inputs.source.clone())?;
     let mut outputs: Vec<Output> = observed
@@ -122,6 +125,7 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
             seen: distance(observed),
         })
         .collect();
+    drop(phase);
     let looking = start.elapsed() - reading;
     let is_different = outputs.iter().any(|output| output.seen > output.tolerance);
 
@@ -141,6 +145,7 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
             compared = equivalent(networks[0], networks[1], domain, &options);
         }
         bar.finish();
+        interrupt::unwatch();
         let compared = match compared {
             Err(EquivError::Interrupted) => return Err(Interrupted("nothing is proved".to_owned()).into()),
             other => other.with_context(|| inputs.source.clone())?,

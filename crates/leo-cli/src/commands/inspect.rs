@@ -59,8 +59,10 @@ struct Layer {
 pub fn run(arguments: &Inspect, console: &Console) -> Result<()> {
     let both = arguments.domain.domain.is_some() && arguments.domain.data.is_some();
     ensure!(!both, "the domain comes from --domain or from --data, not from both");
+    let reading = console.phase("reading");
     let model = Model::load(&arguments.model)?;
     let domain = domain::load(&arguments.domain, &model)?;
+    drop(reading);
     let report = Report::new(arguments.model.display().to_string(), &model, domain.as_ref());
     if arguments.json { console.json(&report) } else { report.print(console) }
 }

@@ -48,13 +48,20 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
     if let Some(path) = &arguments.output {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
+    let reading = console.phase("reading");
     let model = Model::load(&arguments.model)?;
     let samples = samples::load(&arguments.input, arguments.divide, &model)?;
-    let outputs = model.run(&samples, arguments.output_name.as_deref()).map_err(|error| {
+    drop(reading);
+    let count = samples.count_samples(model.network().input()).unwrap_or(0);
+    let running = console.counting_phase("running", count);
+    let outputs = model.run_telling(&samples, arguments.output_name.as_deref(), &|samples| running.done(samples));
+    drop(running);
+    let outputs = outputs.map_err(|error| {
         let file = if matches!(error, RunError::Samples { .. }) { &arguments.input } else { &arguments.model };
         anyhow!("{}: {error}", file.display())
     })?;
     if let Some(path) = &arguments.output {
+        let _writing = console.phase("writing");
         outputs.save(path)?;
     }
     let shown = |path: &PathBuf| path.display().to_string();

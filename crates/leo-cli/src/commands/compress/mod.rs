@@ -57,6 +57,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     };
     let compressed = compress(&before, domain, &options);
     bar.finish();
+    interrupt::unwatch();
     let nothing_written = || Interrupted("nothing was written".to_owned());
     let compressed = match compressed {
         Err(CompressError::Interrupted) => return Err(nothing_written().into()),
@@ -144,9 +145,6 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         (Some(targets.network.as_path()), Some(&bytes[..])),
         (targets.page.as_deref(), page.as_ref().map(String::as_bytes)),
     ];
-    if interrupt::is_asked() {
-        return Err(nothing_written().into());
-    }
     write_together(&files.into_iter().filter_map(|(path, bytes)| path.zip(bytes)).collect::<Vec<_>>())?;
     match arguments.json {
         true => console.json(&report),
