@@ -11,7 +11,7 @@ use crate::deviation::Claim;
 use crate::facts::{Side, Slopes, Tree};
 use crate::number::Number;
 use crate::progress::{Progress, Step};
-use crate::verify::Refusal;
+use crate::verify::{Refusal, rounded};
 use crate::witness::signs;
 
 /// Whether a unit can be on, and whether it can be off.
@@ -109,8 +109,8 @@ impl Proof {
                 if !holds {
                     let always = if *status == Status::Inactive { "off" } else { "on" };
                     let (lower, upper) = (-lower.negative().rounded_up(), upper.rounded_up());
-                    let reason =
-                        format!("is said to be always {always}, and proved to lie in [{lower:.3e}, {upper:.3e}]");
+                    let (lower, upper) = (rounded(lower), rounded(upper));
+                    let reason = format!("is said to be always {always}, and proved to lie in [{lower}, {upper}]");
                     return Err(Refusal::Unit { layer: index, unit, reason });
                 }
             }

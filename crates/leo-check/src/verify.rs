@@ -65,6 +65,9 @@ pub enum Refusal {
         /// What the file has.
         found: String,
     },
+    /// The right files in the wrong order.
+    #[error("the certificate is about these files in the other order: are the two networks swapped?")]
+    Swapped,
     /// The two files have other inputs, outputs or tails.
     #[error("the two files cannot be compared: {0}")]
     Interface(String),
@@ -96,7 +99,7 @@ pub enum Refusal {
     #[error(transparent)]
     Correspondence(#[from] Mismatch),
     /// The outputs can be further apart, as far as is proved.
-    #[error("output {output}, element {element}: delta is said to be {delta:e}, and only {proved:.3e} is proved")]
+    #[error("output {output}, element {element}: delta is said to be {}, and only {} is proved", said(*.delta), rounded(*.proved))]
     Delta {
         /// Which output, counted from 0.
         output: usize,
@@ -107,6 +110,17 @@ pub enum Refusal {
         /// What is proved.
         proved: f64,
     },
+}
+
+/// A number as the certificate has it, in as few characters as people like to read.
+fn said(number: f64) -> String {
+    if number == 0.0 || (1e-3..1e6).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
+}
+
+/// The same of a number that was computed, in four digits.
+pub(crate) fn rounded(number: f64) -> String {
+    let digits = format!("{number:.3e}");
+    digits.parse().map_or(digits, |number: f64| said(number))
 }
 
 impl Refusal {
@@ -136,6 +150,9 @@ pub fn verify_watched<N: Number>(
     certificate: &Certificate,
     progress: &dyn Progress,
 ) -> Result<Verified, Refusal> {
+    if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
+        return Err(Refusal::Swapped);
+    }
     for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
         if file.sha256 != *said {
             return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });

@@ -209,7 +209,7 @@ pub struct Check {
     /// The smaller network
     pub small: PathBuf,
 
-    /// The certificate [default: as the smaller network, with the suffix .leo]
+    /// The certificate [default: beside the smaller network: small.leo for small.onnx and for small.leo.onnx]
     pub certificate: Option<PathBuf>,
 
     /// Compute without any rounding, in exact arithmetic. Slower

@@ -1,22 +1,30 @@
 //! Numbers for people: three digits or so.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-/// Three digits, in plain notation as long as that is short.
+/// What people write as it is: neither very small nor very large.
+const PLAIN: Range<f64> = 1e-3..1e6;
+
+/// Three digits, or all those before the point, in plain notation as long as that is short.
 pub fn short(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
-    let size = number.abs();
-    if !(1e-3..1e6).contains(&size) {
+    if !PLAIN.contains(&number.abs()) {
         let text = format!("{number:.2e}");
         return match text.split_once('e') {
             Some((digits, power)) => format!("{}e{power}", without_zeros(digits)),
             None => text,
         };
     }
-    let before_point = size.log10().floor() as i32 + 1;
-    without_zeros(&format!("{number:.*}", usize::try_from(3 - before_point).unwrap_or(0))).to_owned()
+    without_zeros(&format!("{number:.*}", usize::try_from(-last_place(number)).unwrap_or(0))).to_owned()
+}
+
+/// The place of the last digit that is shown: 0 for ones, -1 for tenths, and so on.
+fn last_place(number: f64) -> i32 {
+    let place = number.abs().log10().floor() as i32 - 2;
+    if PLAIN.contains(&number.abs()) { place.min(0) } else { place }
 }
 
 fn without_zeros(digits: &str) -> &str {
@@ -43,8 +51,8 @@ fn towards(number: f64, side: Ordering) -> String {
     if is_near || shown.partial_cmp(&number) == Some(side) || !number.is_finite() {
         return text;
     }
-    // Rounding went to the wrong side, by at most half a unit of the third digit.
-    let unit = 10f64.powi(number.abs().log10().floor() as i32 - 2);
+    // Rounding went to the wrong side, by at most half a unit of the last digit.
+    let unit = 10f64.powi(last_place(number));
     short(if side == Ordering::Less { number - unit / 2.0 } else { number + unit / 2.0 })
 }
 
@@ -75,5 +83,6 @@ mod tests {
         }
         assert_eq!([lower(0.0), upper(0.0), lower(f64::NEG_INFINITY)], ["0", "0", "-inf"]);
         assert_eq!([lower((-2.0_f64).next_down()), upper(1e-17), upper(0.1 + 1e-9)], ["-2", "1e-17", "0.101"]);
+        assert_eq!([upper(1234.2), upper(2.891e-7), lower(-1234.2)], ["1235", "2.9e-7", "-1235"]);
     }
 }

@@ -58,12 +58,12 @@ fn what_is_not_proved_is_refused_with_a_reason() -> Anything {
         (
             r#""units":"-+~""#,
             r#""units":"--~""#,
-            "layer 0, unit 1: is said to be always off, and proved to lie in [1.000e0, 2.000e0]",
+            "layer 0, unit 1: is said to be always off, and proved to lie in [1, 2]",
         ),
         (r#""units":"-+~""#, r#""units":"++~""#, "layer 0, unit 0: is said to be always on"),
         (r#"[[0,1]]"#, r#"[[1,0]]"#, "layer 0, unit 2: is not o"),
         (r#""lo":0.0"#, r#""lo":-3.0"#, "layer 0, unit 0: is said to be always off"),
-        (r#"[0,2]"#, r#"[0,1]"#, "output 0, element 0: delta is said to be 0e0, and only"),
+        (r#"[0,2]"#, r#"[0,1]"#, "output 0, element 0: delta is said to be 0, and only"),
     ] {
         assert!(whole.contains(old), "{old} is not in {whole}");
         std::fs::write(&path, whole.replacen(old, new, 1))?;
@@ -80,6 +80,10 @@ fn what_is_not_proved_is_refused_with_a_reason() -> Anything {
     let output = leo(folder.path(), &other);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr)?.contains("is about another file than the first one"));
+    let output = leo(folder.path(), &["check", "small.onnx", "three.nnet", "small.leo"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr)?;
+    assert!(complaint.contains("in the other order: are the two networks swapped?"), "{complaint}");
     Ok(())
 }
 
@@ -101,6 +105,10 @@ fn files_that_cannot_be_read_are_no_answer() -> Anything {
     }
     let (code, complaint) = complaint(folder.path(), &["missing.leo"])?;
     assert!(code == Some(2) && complaint.contains("missing.leo: cannot be read"), "{complaint}");
+    std::fs::rename(&path, folder.path().join("moved.leo"))?;
+    let (code, complaint) = crate::complaint(folder.path(), &[])?;
+    assert_eq!(code, Some(2));
+    assert!(complaint.contains("small.leo: there is no certificate beside the smaller network"), "{complaint}");
     std::fs::write(folder.path().join("small.onnx"), "no network")?;
     assert_eq!(check(folder.path(), &[]).status.code(), Some(2));
     Ok(())

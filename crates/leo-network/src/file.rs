@@ -180,7 +180,7 @@ pub fn write_together(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
 /// A file that is as good as written.
 enum Prepared {
     /// It is complete, and only its name is missing.
-    Unnamed(Unfinished, NamedTempFile, PathBuf),
+    Unnamed(NamedTempFile, PathBuf, Unfinished),
     /// It is no regular file, and takes what is written at once.
     Special(File),
 }
@@ -188,7 +188,7 @@ enum Prepared {
 impl Prepared {
     fn finish(self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::Unnamed(_unfinished, file, path) => Ok(file.persist(path).map(drop)?),
+            Self::Unnamed(file, path, _unfinished) => Ok(file.persist(path).map(drop)?),
             Self::Special(mut file) => file.write_all(bytes),
         }
     }
@@ -220,7 +220,7 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
         Unfinished::begin(|| builder.tempfile_in(folder)).map_err(|error| io::Error::from(error.kind()))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    Ok(Prepared::Unnamed(unfinished, file, path.to_owned()))
+    Ok(Prepared::Unnamed(file, path.to_owned(), unfinished))
 }
 
 /// Which kind of file a name stands for: its suffix in lower case, not counting `.gz`.

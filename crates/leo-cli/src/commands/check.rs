@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify_watched};
 use leo_network::read_file;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use crate::args::Check;
 use crate::console::{Console, good};
 use crate::domain::Bounds;
 use crate::files;
+use crate::number::upper;
 use crate::output::{Negative, one_line};
 use crate::progress::CheckBar;
 
@@ -43,6 +44,11 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let path = arguments.certificate.clone().unwrap_or_else(|| files::certificate_of(&arguments.small));
     let reading = console.phase("reading");
     let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
+    ensure!(
+        arguments.certificate.is_some() || path.exists(),
+        "{}: there is no certificate beside the smaller network; name it as the third file",
+        path.display()
+    );
     let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
     drop(reading);
     let verify = if arguments.exact { verify_watched::<Exact> } else { verify_watched::<f64> };
@@ -70,7 +76,7 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         writeln!(out, "{}", report.sentence(verified))?;
         if console.is_verbose() {
             for (output, (delta, proved)) in verified.delta.iter().zip(&verified.proved).enumerate() {
-                writeln!(out, "  output {output}: within {delta:e}, proved to be within {proved:e}")?;
+                writeln!(out, "  output {output}: within {}, proved to be within {}", upper(*delta), upper(*proved))?;
             }
             writeln!(out, "{:.1} ms", 1e3 * report.seconds)?;
         }
@@ -97,7 +103,7 @@ impl Report {
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {
             0.0 => format!("all outputs of {small} are exactly those of {model} in real arithmetic"),
-            _ => format!("no output of {small} is further than {delta:e} from that of {model}"),
+            _ => format!("no output of {small} is further than {} from that of {model}", upper(delta)),
         };
         format!("{}{arithmetic}: for all inputs of the domain ({domain}) {claim}", good("verified"))
     }

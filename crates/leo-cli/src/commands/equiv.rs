@@ -17,6 +17,7 @@ use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::{self, Interrupted};
+use crate::number::{short, upper};
 use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::samples::Samples;
@@ -79,7 +80,9 @@ struct Furthest {
 /// Units of a layer that have no counterpart.
 #[derive(Serialize)]
 struct Alone {
+    /// Its name in the file, which may be empty, and its number, as `leo inspect` counts.
     layer: String,
+    number: usize,
     units: Vec<usize>,
 }
 
@@ -234,6 +237,7 @@ fn furthest(outputs: &[Output], observed: &[Observed]) -> Option<Furthest> {
 fn alone(network: &Network, unmatched: &[Unmatched]) -> Vec<Alone> {
     let of = |unmatched: &Unmatched| Alone {
         layer: network.nodes()[unmatched.layer].name().to_owned(),
+        number: unmatched.layer + 1,
         units: unmatched.units.clone(),
     };
     unmatched.iter().map(of).collect()
@@ -252,7 +256,11 @@ impl fmt::Display for Alone {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let more = if self.units.len() > NAMED { ", ..." } else { "" };
         let named = listed(self.units.iter().take(NAMED));
-        write!(formatter, "{:?}: {} ({named}{more})", one_line(&self.layer), counted(self.units.len(), "unit"))
+        let name = match self.layer.as_str() {
+            "" => self.number.to_string(),
+            name => format!("{:?}", one_line(name)),
+        };
+        write!(formatter, "layer {name}: {} ({named}{more})", counted(self.units.len(), "unit"))
     }
 }
 
@@ -273,8 +281,12 @@ impl Report {
             (Verdict::Equal, proved) => {
                 let proved = proved.unwrap_or(f64::INFINITY);
                 let equal = good("equal");
-                writeln!(out, "{equal}: on the whole domain no output differs by more than {proved:.2e} (proved)")?;
-                writeln!(out, "  the largest difference seen is {:.2e}", self.seen)?;
+                writeln!(
+                    out,
+                    "{equal}: on the whole domain no output differs by more than {} (proved)",
+                    upper(proved)
+                )?;
+                writeln!(out, "  the largest difference seen is {}", short(self.seen))?;
             }
             (Verdict::Different, _) => self.print_difference(out, counterexample)?,
             (Verdict::Unknown, _) => self.print_doubt(out)?,
@@ -294,7 +306,8 @@ impl Report {
         writeln!(out, "{different}: there is an input where element {element} of {:?} is", one_line(output))?;
         writeln!(out, "  {first} in {}", one_line(&self.first))?;
         writeln!(out, "  {second} in {}", one_line(&self.second))?;
-        writeln!(out, "  {:.2e} apart, where {tolerance:.2e} is tolerated", (first - second).abs())?;
+        let (apart, tolerance) = (short((first - second).abs()), short(tolerance));
+        writeln!(out, "  {apart} apart, where {tolerance} is tolerated")?;
         match counterexample {
             Some(path) => writeln!(out, "wrote the input to {}", one_line(&path.display().to_string()))?,
             None => writeln!(out, "  --counterexample FILE writes the input to a file, --json prints it")?,
@@ -305,17 +318,18 @@ impl Report {
     fn print_doubt(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: neither proved equal nor seen to be different", doubtful("unknown"))?;
         for Output { name, tolerance, proved, seen } in &self.outputs {
-            let proved = proved.unwrap_or(f64::INFINITY);
+            let proved = upper(proved.unwrap_or(f64::INFINITY));
+            let (seen, tolerance) = (short(*seen), short(*tolerance));
             writeln!(
                 out,
-                "  {:?}: proved up to {proved:.2e}, seen up to {seen:.2e}, {tolerance:.2e} is tolerated",
+                "  {:?}: proved up to {proved}, seen up to {seen}, {tolerance} is tolerated",
                 one_line(name)
             )?;
         }
         let files = [&self.second, &self.first];
         for (alone, [file, other]) in self.unmatched.iter().rev().zip([files, [files[1], files[0]]]) {
             for layer in alone {
-                writeln!(out, "  in {}, without a counterpart in {}: layer {layer}", one_line(file), one_line(other))?;
+                writeln!(out, "  in {}, without a counterpart in {}: {layer}", one_line(file), one_line(other))?;
             }
         }
         if let Some(stopped) = self.stopped {
