@@ -1,5 +1,6 @@
 //! From arguments to a domain.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::samples;
 pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>> {
     let inputs = model.network().input().elements();
     let (domain, source) = match (&arguments.domain, &arguments.data, model.format()) {
-        (Some(spec), _, _) => (from_spec(spec, inputs, arguments.hull)?, format!("--domain {spec}")),
+        (Some(spec), _, _) => (from_spec(spec, inputs, arguments.hull)?, format!("--domain {}", spec.display())),
         (None, Some(path), _) => {
             let source = path.display().to_string();
             let samples = samples::load(path, arguments.divide, model)?;
@@ -38,23 +39,31 @@ pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>
 }
 
 /// `0,1`, perhaps in brackets; `lo.npy,hi.npy`; or a file.
-fn from_spec(spec: &str, inputs: usize, hull: bool) -> Result<Domain> {
+fn from_spec(spec: &OsStr, inputs: usize, hull: bool) -> Result<Domain> {
+    let load = || Ok(Domain::load(Path::new(spec), if hull { Otherwise::Hull } else { Otherwise::Refuse })?);
+    // Neither numbers nor two names, then.
+    let Some(spec) = spec.to_str() else { return load() };
     let bare = spec.trim();
     let bare = bare.strip_prefix('[').and_then(|bare| bare.strip_suffix(']')).unwrap_or(bare);
     let halves: Vec<&str> = bare.split(',').map(str::trim).collect();
     let numbers: Vec<Option<f64>> = halves.iter().map(|half| half.parse().ok()).collect();
-    ensure!(!hull || halves.len() == 1, "--hull is about .vnnlib files, and --domain {spec} is none");
+    ensure!(
+        !hull || halves.len() == 1 || Path::new(spec).is_file(),
+        "--hull is about .vnnlib files, and --domain {spec} is none"
+    );
     match (&halves[..], &numbers[..]) {
         (_, &[Some(lo), Some(hi)]) => {
             ensure!(lo.is_finite() && hi.is_finite(), "--domain {spec}: bounds must be finite");
             ensure!(lo <= hi, "--domain {spec}: the lower bound is above the upper bound");
             Ok(Domain::uniform(inputs, lo, hi)?)
         }
+        // A comma may also be part of a name.
+        (_, [None, ..]) if Path::new(spec).is_file() => load(),
         (&[lo, hi], [None, None]) if !lo.is_empty() && !hi.is_empty() => {
             let (lo, hi) = (Array::load(Path::new(lo))?, Array::load(Path::new(hi))?);
             Domain::between(&lo, &hi).with_context(|| format!("--domain {spec}"))
         }
-        ([_], [None]) => Ok(Domain::load(Path::new(spec), if hull { Otherwise::Hull } else { Otherwise::Refuse })?),
+        ([_], [None]) => load(),
         _ => bail!("--domain {spec}: should be LO,HI or lo.npy,hi.npy or a .vnnlib or .nnet file"),
     }
 }

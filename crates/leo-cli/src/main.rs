@@ -20,6 +20,7 @@ mod session;
 mod stability;
 
 use std::ffi::OsString;
+use std::io::{ErrorKind::BrokenPipe, Write, stdout};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -37,13 +38,25 @@ const BAD_INPUT: u8 = 2;
 /// Stopped by Ctrl-C: what shells report for it.
 const INTERRUPTED: u8 = 130;
 
+/// Prints the help that was asked for, or what is wrong with the arguments.
+fn say(message: &clap::Error) -> ExitCode {
+    match message.print().and_then(|()| stdout().flush()) {
+        _ if message.use_stderr() => ExitCode::from(BAD_INPUT),
+        Err(error) if error.kind() != BrokenPipe => ExitCode::from(BAD_INPUT),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let arguments = Arguments::parse_from(&words);
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(message) => return say(&message),
+    };
     // The parser does not see a conflict between flags before and after the command.
     if arguments.quiet && arguments.verbose {
         let conflict = "the argument '--quiet' cannot be used with '--verbose'";
-        Arguments::command().error(ErrorKind::ArgumentConflict, conflict).exit();
+        return say(&Arguments::command().error(ErrorKind::ArgumentConflict, conflict));
     }
     let console = Console::new(arguments.quiet, arguments.verbose, &words);
     interrupt::listen(&console);

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leo_network::Array;
 
-use support::{Anything, command, leo, model, three_units};
+use support::{Anything, command, leo, model, models, three_units};
 
 /// Every command there is, as `leo --help` lists them.
 fn commands() -> Anything<Vec<String>> {
@@ -131,5 +131,140 @@ fn ctrl_c_leaves_no_half_files() -> Anything {
         Some(0) => assert_eq!(Array::load(&folder.path().join("y.npy"))?.len(), count),
         code => assert_eq!((code, complaint.as_str()), (Some(130), "leo: stopped\n")),
     }
+    Ok(())
+}
+
+/// Calls whose output has tables, or might have.
+fn calls<'a>(network: &'a str, small: &'a str) -> Vec<Vec<&'a str>> {
+    vec![
+        vec!["inspect", network, "--domain", "0,1"],
+        vec!["analyze", network, "--domain", "0,1"],
+        vec!["compress", network, "-o", "narrow.onnx", "--domain", "0,1"],
+        vec!["check", network, small, "-v"],
+        vec!["equiv", network, small, "--domain", "0,1"],
+    ]
+}
+
+#[test]
+fn tables_fit_the_terminal() -> Anything {
+    for width in [40, 80] {
+        for network in [model("100-100-100-100-100-l1-0.0002"), models().join("digits.onnx").to_string_lossy().into()] {
+            let folder = tempfile::tempdir()?;
+            let compress = ["compress", &network, "-o", "small.onnx", "--domain", "0,1"];
+            assert!(leo(folder.path(), &compress).status.success());
+            for arguments in calls(&network, "small.onnx") {
+                let output = command(folder.path(), &arguments).env("COLUMNS", width.to_string()).output()?;
+                assert!(output.status.success(), "{output:?}");
+                let text = String::from_utf8(output.stdout)?;
+                for line in text.lines().filter(|line| line.starts_with('|')) {
+                    assert!(line.chars().count() <= width, "{arguments:?}, {width} columns:\n{text}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a command writes to a terminal of 40 columns, if there is a program to play one.
+#[cfg(target_os = "linux")]
+fn on_terminal(folder: &Path, arguments: &str, no_color: &str) -> Anything<Option<String>> {
+    let leo = assert_cmd::cargo::cargo_bin!("leo");
+    let line = format!("stty rows 24 cols 40; exec '{}' {arguments}", leo.display());
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(folder).stdin(Stdio::null());
+    script.env("NO_COLOR", no_color).env("TERM", "xterm").env_remove("COLUMNS");
+    let Ok(output) = script.output() else {
+        eprintln!("skipped a test: there is no script(1) to play a terminal");
+        return Ok(None);
+    };
+    Ok(Some(String::from_utf8(output.stdout)?))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn colours_and_width_are_the_terminals() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let digits = models().join("digits.onnx");
+    std::fs::copy(digits, folder.path().join("digits.onnx"))?;
+    let arguments = "inspect digits.onnx";
+    let Some(text) = on_terminal(folder.path(), arguments, "")? else { return Ok(()) };
+    assert!(text.contains("\u{1b}[1m48 ReLU units\u{1b}[0m"), "{text}");
+    assert!(
+        text.lines().filter(|line| line.starts_with('|')).all(|line| line.trim_end().chars().count() <= 40),
+        "{text}"
+    );
+    let Some(text) = on_terminal(folder.path(), "inspect missing.onnx", "")? else { return Ok(()) };
+    assert!(text.contains("\u{1b}[31mleo:\u{1b}[0m missing.onnx: "), "{text:?}");
+    let Some(text) = on_terminal(folder.path(), arguments, "1")? else { return Ok(()) };
+    assert!(!text.contains('\u{1b}') && text.contains("48 ReLU units"), "{text:?}");
+    // In a pipe there are no colours either.
+    assert!(!String::from_utf8(leo(folder.path(), &["inspect", "digits.onnx"]).stdout)?.contains('\u{1b}'));
+    Ok(())
+}
+
+/// Bars come after half a second, fit, and are gone in the end; with --quiet there are none.
+#[cfg(target_os = "linux")]
+#[test]
+fn progress_is_shown_to_who_waits() -> Anything {
+    let folder = tempfile::tempdir()?;
+    std::fs::copy(model("100-100-l1-0"), folder.path().join("big.onnx"))?;
+    let compress = ["compress", "big.onnx", "-o", "small.onnx", "--domain", "0,1"];
+    assert!(leo(folder.path(), &compress).status.success());
+    let start = Instant::now();
+    let Some(text) = on_terminal(folder.path(), "check big.onnx small.onnx --exact", "1")? else { return Ok(()) };
+    if start.elapsed() < Duration::from_secs(1) {
+        eprintln!("skipped a test: the check is through before there is anything to show");
+        return Ok(());
+    }
+    assert!(text.contains("layer 2/2, bounds") && text.contains(" left"), "{text:?}");
+    // Every line is cleared before the next one: carriage return, and erase to the end.
+    let end = text.rsplit("\u{1b}[2K").next().unwrap_or_default();
+    assert!(!end.contains("bounds") && end.contains("verified"), "{end:?}");
+    let output = leo(folder.path(), &["check", "big.onnx", "small.onnx"]);
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let Some(text) = on_terminal(folder.path(), "check big.onnx small.onnx --exact --quiet", "1")? else {
+        return Ok(());
+    };
+    assert_eq!(text.trim(), "");
+    Ok(())
+}
+
+#[test]
+fn bad_flags_come_with_a_hint() -> Anything {
+    for (arguments, hint) in [
+        (&["chek", "a", "b"][..], "a similar subcommand exists: 'check'"),
+        (&["inspect", "a.onnx", "--dommain", "0,1"], "a similar argument exists: '--domain'"),
+        (&["analyze", "a.onnx", "--engine", "mlp"], "a similar value exists: 'milp'"),
+        (&["check", "a.onnx"], "<SMALL>"),
+        (&["equiv", "a.onnx", "b.onnx", "--tolerance", "-1"], "should be 0 or a number above 0"),
+    ] {
+        let output = leo(Path::new("."), arguments);
+        let said = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(hint) && said.contains("--help"), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty() && !said.contains('\u{1b}'), "{arguments:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn quiet_says_nothing_but_what_is_asked_for() -> Anything {
+    let folder = three_units()?;
+    let network = "three.nnet";
+    for arguments in [
+        &["inspect", network][..],
+        &["analyze", network],
+        &["compress", network, "-o", "small.onnx"],
+        &["check", network, "small.onnx"],
+        &["equiv", network, "small.onnx"],
+        &["convert", network, "-o", "three.onnx"],
+    ] {
+        let output = leo(folder.path(), &[&["-q"], arguments].concat());
+        assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    }
+    let json = leo(folder.path(), &["check", network, "small.onnx", "--json", "-q"]);
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&json.stdout)?["verified"], true);
+    let verbose = String::from_utf8(leo(folder.path(), &["check", network, "small.onnx", "-v"]).stdout)?;
+    assert!(verbose.contains("output 0: within 0, proved to be within 0"), "{verbose}");
     Ok(())
 }

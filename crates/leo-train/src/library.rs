@@ -85,29 +85,29 @@ fn listed<P: AsRef<Path>>(paths: impl AsRef<[P]>) -> String {
 ///
 /// # Errors
 /// If it is nowhere; the error says where it could have been.
-pub fn locate(name: &str) -> Result<PathBuf, LibraryError> {
-    let path = Path::new(name);
+pub fn locate(name: impl AsRef<Path>) -> Result<PathBuf, LibraryError> {
+    let path = name.as_ref();
     if path.components().count() > 1 && path.is_dir() {
         // No name, but a way to a folder: if something is wrong with it, reading it will tell.
         return Ok(path.to_owned());
     }
     let variable = env::var_os(VARIABLE).map(PathBuf::from);
-    let mut tried = vec![PathBuf::from(name)];
+    let mut tried = vec![path.to_owned()];
     if let Some(folder) = variable {
-        tried.push(folder.join(name));
-        if folder.file_name().is_some_and(|last| last == name) {
+        tried.push(folder.join(path));
+        if folder.file_name().is_some_and(|last| last == path) {
             tried.push(folder);
         }
     }
-    tried.extend(cache(name));
+    tried.extend(cache(path));
     match tried.iter().find(|place| DataSet::is_at(place)) {
         Some(place) => Ok(place.clone()),
-        None => Err(LibraryError::NotFound { name: name.to_owned(), tried }),
+        None => Err(LibraryError::NotFound { name: path.display().to_string(), tried }),
     }
 }
 
 /// Where the user's data sets are kept.
-fn cache(name: &str) -> Option<PathBuf> {
+fn cache(name: &Path) -> Option<PathBuf> {
     Some(dirs::cache_dir()?.join("leo").join("data").join(name))
 }
 
@@ -120,7 +120,7 @@ pub fn fetch(name: &str, folder: Option<&Path>, say: &dyn Fn(&str)) -> Result<(P
     if name != MNIST {
         return Err(LibraryError::Unknown(name.to_owned()));
     }
-    let folder = folder.map(Path::to_owned).or_else(|| cache(name)).ok_or(LibraryError::NoCache)?;
+    let folder = folder.map(Path::to_owned).or_else(|| cache(Path::new(name))).ok_or(LibraryError::NoCache)?;
     let is_there = |&(file, hash): &(&str, &str)| {
         // As in training, an unpacked file goes before a packed one.
         let unpacked = folder.join(file);

@@ -1,5 +1,6 @@
 //! Where the domain comes from, for every command that takes one.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use clap::Args;
 pub struct DomainArguments {
     /// `LO,HI` for every input; `lo.npy,hi.npy`; a .vnnlib property; or an .nnet file, for its minima and maxima
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
-    pub domain: Option<String>,
+    pub domain: Option<OsString>,
 
     /// The range of the samples in this file (.npy or IDX), input by input, if there is no --domain
     #[arg(long, value_name = "FILE")]

@@ -143,7 +143,7 @@ pub struct SessionArguments {
     /// The data set: a folder with its four IDX files (packed by gzip or not), or a name such as mnist, which is looked for in the
     /// folder that LEO_DATA names and in the user's cache
     #[arg(long, value_name = "DIR", default_value = "mnist")]
-    pub data: String,
+    pub data: PathBuf,
 
     /// How many networks to train at once, each on a thread of its own [default: as many as there are cores]
     #[arg(long, value_name = "NUMBER", value_parser = threads, allow_negative_numbers = true)]

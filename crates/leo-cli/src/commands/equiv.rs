@@ -198,7 +198,11 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     if arguments.json {
         console.json(&report)?;
     } else {
-        report.print(&mut console.report(), arguments.counterexample.as_deref())?;
+        let out = &mut console.report();
+        report.print(out, arguments.counterexample.as_deref())?;
+        if console.is_verbose() && report.verdict == Verdict::Equal {
+            report.print_outputs(out)?;
+        }
     }
     match report.verdict {
         Verdict::Equal => Ok(()),
@@ -317,15 +321,7 @@ impl Report {
 
     fn print_doubt(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: neither proved equal nor seen to be different", doubtful("unknown"))?;
-        for Output { name, tolerance, proved, seen } in &self.outputs {
-            let proved = upper(proved.unwrap_or(f64::INFINITY));
-            let (seen, tolerance) = (short(*seen), short(*tolerance));
-            writeln!(
-                out,
-                "  {:?}: proved up to {proved}, seen up to {seen}, {tolerance} is tolerated",
-                one_line(name)
-            )?;
-        }
+        self.print_outputs(out)?;
         let files = [&self.second, &self.first];
         for (alone, [file, other]) in self.unmatched.iter().rev().zip([files, [files[1], files[0]]]) {
             for layer in alone {
@@ -334,6 +330,19 @@ impl Report {
         }
         if let Some(stopped) = self.stopped {
             writeln!(out, "  some units are undecided ({stopped})")?;
+        }
+        Ok(())
+    }
+
+    fn print_outputs(&self, out: &mut impl Write) -> Result<()> {
+        for Output { name, tolerance, proved, seen } in &self.outputs {
+            let proved = upper(proved.unwrap_or(f64::INFINITY));
+            let (seen, tolerance) = (short(*seen), short(*tolerance));
+            writeln!(
+                out,
+                "  {:?}: proved up to {proved}, seen up to {seen}, {tolerance} is tolerated",
+                one_line(name)
+            )?;
         }
         Ok(())
     }

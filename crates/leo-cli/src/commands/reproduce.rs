@@ -2,6 +2,7 @@
 
 use std::fs::canonicalize;
 use std::io::Write;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
@@ -148,7 +149,7 @@ fn paper_widths() -> Vec<usize> {
 }
 
 /// What to call a data set, without the way to it.
-fn data_name(data: &str) -> String {
+fn data_name(data: &Path) -> String {
     let path = canonicalize(data).unwrap_or_else(|_| data.into());
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,0 +1,184 @@
+//! Files, disks and pipes as they are out there: names of all kinds, folders that cannot be written, disks that are full, readers that leave.
+
+#![cfg(unix)]
+
+mod support;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use leo_network::Array;
+
+use support::{Anything, command, leo, models, three_units};
+
+/// What is said, on one line, by a command that cannot do what it should.
+fn complaint(output: &Output) -> Anything<String> {
+    let said = String::from_utf8(output.stderr.clone())?;
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.starts_with("leo: "), "{said}");
+    Ok(said)
+}
+
+/// Names with spaces, quotes, letters of all kinds, commas, and bytes that are no letters at all.
+#[test]
+fn every_name_will_do() -> Anything {
+    let strange = OsString::from_vec(b"n\xffame".to_vec());
+    for stem in [OsStr::new("a b"), OsStr::new("it's \"it\""), OsStr::new("größe, 大小"), OsStr::new("-x"), &strange]
+    {
+        let folder = three_units()?;
+        let named = |suffix: &str| {
+            let mut name = OsString::from("./");
+            name.push(stem);
+            name.push(suffix);
+            name
+        };
+        let leo = |arguments: &[&OsStr]| -> Anything<String> {
+            let output = command(folder.path(), &[]).args(arguments).output()?;
+            let said = String::from_utf8(output.stderr)?;
+            assert!(output.status.success() && said.is_empty(), "{arguments:?}: {said}");
+            Ok(String::from_utf8(output.stdout)?)
+        };
+        let [network, onnx, small, domain] = [".nnet", ".onnx", "-small.onnx", ".box.nnet"].map(named);
+        let [samples, outputs, proof] = [".npy", ".out.npy", ".proof"].map(named);
+        std::fs::rename(folder.path().join("three.nnet"), folder.path().join(&network))?;
+        std::fs::copy(folder.path().join(&network), folder.path().join(&domain))?;
+        Array::new(vec![2, 1], vec![0.5_f64, 1.0])?.save(&folder.path().join(&samples))?;
+        let of = OsStr::new;
+        let shown = network.to_string_lossy().into_owned();
+        assert!(leo(&[of("inspect"), &network])?.contains(&shown));
+        leo(&[of("convert"), &network, of("-o"), &onnx])?;
+        leo(&[of("compress"), &onnx, of("-o"), &small, of("--domain"), &domain, of("--certificate"), &proof])?;
+        assert!(leo(&[of("check"), &onnx, &small, &proof])?.contains("verified"));
+        assert!(leo(&[of("analyze"), &network])?.contains(&shown));
+        assert!(
+            leo(&[of("equiv"), &onnx, &small, of("--domain"), of("0,1"), of("--data"), &samples])?.contains("equal")
+        );
+        leo(&[of("run"), &network, of("-i"), &samples, of("-o"), &outputs])?;
+        let json: serde_json::Value = serde_json::from_str(&leo(&[of("inspect"), &network, of("--json")])?)?;
+        assert_eq!(json["file"], shown);
+        // What cannot be read is named.
+        let missing = named(".missing.onnx");
+        let output = command(folder.path(), &["inspect"]).arg(&missing).output()?;
+        assert!(complaint(&output)?.contains(&*missing.to_string_lossy()));
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_written_is_named() -> Anything {
+    let folder = three_units()?;
+    std::fs::write(folder.path().join("file"), "")?;
+    let name = "a".repeat(300) + ".onnx";
+    for path in ["file/small.onnx", "nowhere/small.onnx", "/proc/small.onnx", &name] {
+        let said = complaint(&leo(folder.path(), &["convert", "three.nnet", "-o", path]))?;
+        assert!(said.contains(&format!("{path}: cannot be written: ")), "{said}");
+    }
+    let said = complaint(&leo(folder.path(), &["man", "--to", "file/man"]))?;
+    assert!(said.contains("file/man: cannot be made"), "{said}");
+    Ok(())
+}
+
+/// Runs a script in a folder with a file system of its own, if that can be had here: even root cannot write where nothing can be written.
+fn mounted(folder: &Path, options: &str, script: &str) -> Anything<Option<Output>> {
+    std::fs::create_dir_all(folder.join("disk"))?;
+    let mount = format!("mount -t tmpfs -o {options} none disk || exit 77\n");
+    let mut shell = Command::new("unshare");
+    shell.args(["-rm", "sh", "-c", &(mount + script)]).current_dir(folder);
+    let output = shell.env("LEO", assert_cmd::cargo::cargo_bin!("leo")).output();
+    let output = output.ok().filter(|output| output.status.code() != Some(77) && output.status.code() != Some(1));
+    if output.is_none() {
+        eprintln!("skipped a test: no file system can be mounted here");
+    }
+    Ok(output)
+}
+
+#[test]
+fn a_full_disk_gets_no_half_file() -> Anything {
+    let folder = three_units()?;
+    let count = 1 << 16;
+    Array::new(vec![count, 1], vec![0.5_f32; count])?.save(&folder.path().join("x.npy"))?;
+    let script = "\"$LEO\" run three.nnet -i x.npy -o disk/y.npy; code=$?; ls -A disk; exit $code";
+    let Some(output) = mounted(folder.path(), "size=64k", script)? else { return Ok(()) };
+    let said = complaint(&output)?;
+    assert!(said.contains("disk/y.npy: cannot be written: ") && said.contains("No space"), "{said}");
+    assert!(output.stdout.is_empty(), "left: {}", String::from_utf8_lossy(&output.stdout));
+    Ok(())
+}
+
+#[test]
+fn a_folder_for_reading_only_is_no_place_to_write() -> Anything {
+    let folder = three_units()?;
+    let script = "exec \"$LEO\" convert three.nnet -o disk/small.onnx";
+    let Some(output) = mounted(folder.path(), "ro", script)? else { return Ok(()) };
+    let said = complaint(&output)?;
+    assert!(said.contains("disk/small.onnx: cannot be written: "), "{said}");
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_that_is_full_is_an_error() -> Anything {
+    let folder = three_units()?;
+    Array::new(vec![1, 1], vec![0.5_f32])?.save(&folder.path().join("x.npy"))?;
+    for arguments in [
+        &["inspect", "three.nnet"][..],
+        &["inspect", "three.nnet", "--json"],
+        &["run", "three.nnet", "-i", "x.npy"],
+        &["completions", "bash"],
+        &["man"],
+    ] {
+        let full = File::options().write(true).open("/dev/full")?;
+        let said = complaint(&command(folder.path(), arguments).stdout(full).output()?)?;
+        assert!(said.contains("standard output cannot be written: No space left"), "{arguments:?}: {said}");
+    }
+    let full = File::options().write(true).open("/dev/full")?;
+    assert_eq!(command(folder.path(), &["--help"]).stdout(full).output()?.status.code(), Some(2));
+    // Nobody hears of the error, but the exit code.
+    let full = File::options().write(true).open("/dev/full")?;
+    let status = command(folder.path(), &["inspect", "missing.onnx"]).stderr(full).status()?;
+    assert_eq!(status.code(), Some(2));
+    // With --quiet there is nothing to be written.
+    let full = File::options().write(true).open("/dev/full")?;
+    assert!(command(folder.path(), &["inspect", "three.nnet", "--quiet"]).stdout(full).status()?.success());
+    Ok(())
+}
+
+/// A reader that has seen enough is no error, and the exit code is the answer.
+#[test]
+fn a_reader_may_leave() -> Anything {
+    let folder = three_units()?;
+    let count = 100_000;
+    Array::new(vec![count, 1], vec![0.5_f32; count])?.save(&folder.path().join("x.npy"))?;
+    let digits = models().join("digits.onnx").to_string_lossy().into_owned();
+    for (arguments, code) in [
+        (&["inspect", &digits][..], 0),
+        (&["inspect", &digits, "--json"], 0),
+        (&["run", "three.nnet", "-i", "x.npy"], 0),
+        (&["--help"], 0),
+        (&["analyze", "three.nnet", "--time-limit", "0"], 1),
+    ] {
+        let mut child = command(folder.path(), arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        drop(child.stdout.take());
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(code == 1 || said.is_empty(), "{arguments:?}: {said}");
+    }
+    Ok(())
+}
+
+#[test]
+fn no_terminal_is_no_problem() -> Anything {
+    let folder = three_units()?;
+    let leo = assert_cmd::cargo::cargo_bin!("leo");
+    for script in ["inspect three.nnet <&- >&- 2>&-", "compress three.nnet -o small.onnx --domain 0,1 <&- >&- 2>&-"] {
+        let line = format!("exec '{}' {script}", leo.display());
+        assert!(Command::new("sh").args(["-c", &line]).current_dir(folder.path()).status()?.success(), "{script}");
+    }
+    // Files that are opened in place of what was closed stay what they are.
+    assert!(leo_network::Model::load(&folder.path().join("small.onnx")).is_ok());
+    Ok(())
+}
