@@ -1,5 +1,7 @@
 //! `leo train`, `leo reproduce` and `leo data`: the same networks whatever happens to the process, and clear answers.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use leo_network::{Array, Format, Model};
 use leo_train::{Recipe, library};
+use support::write_data;
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -34,30 +37,6 @@ fn complaint(output: &Output, code: i32) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), text.lines().count()), (Some(code), 1), "{text}");
     text
-}
-
-/// Writes a data set like MNIST, but small and made up: blurred random patterns in 28 by 28 pixels.
-fn write_data(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let mut state = 1_u64;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    };
-    let patterns: Vec<Vec<bool>> = (0..10).map(|_| (0..784).map(|_| random() < 50).collect()).collect();
-    for (name, samples) in [("train", 640_u32), ("t10k", 100)] {
-        let labels: Vec<u8> = (0..samples).map(|_| random() % 10).collect();
-        let pixels = labels.iter().flat_map(|&label| &patterns[usize::from(label)]);
-        let pixels: Vec<u8> = pixels.map(|&on| if on != (random() < 40) { random() | 1 } else { 0 }).collect();
-        let extents = |extents: &[u32]| extents.iter().flat_map(|extent| extent.to_be_bytes()).collect::<Vec<u8>>();
-        let images = [vec![0, 0, 8, 3], extents(&[samples, 28, 28]), pixels].concat();
-        fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images)?;
-        fs::write(
-            folder.join(format!("{name}-labels-idx1-ubyte")),
-            [vec![0, 0, 8, 1], extents(&[samples]), labels].concat(),
-        )?;
-    }
-    Ok(())
 }
 
 /// Every file below a folder, with its content.

@@ -3,6 +3,7 @@
 // Not every test needs all of it.
 #![allow(dead_code)]
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -52,4 +53,28 @@ pub fn three_units() -> Anything<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("three.nnet"), THREE)?;
     Ok(folder)
+}
+
+/// Writes a data set like MNIST, but small and made up: blurred random patterns in 28 by 28 pixels.
+pub fn write_data(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut state = 1_u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    let patterns: Vec<Vec<bool>> = (0..10).map(|_| (0..784).map(|_| random() < 50).collect()).collect();
+    for (name, samples) in [("train", 640_u32), ("t10k", 100)] {
+        let labels: Vec<u8> = (0..samples).map(|_| random() % 10).collect();
+        let pixels = labels.iter().flat_map(|&label| &patterns[usize::from(label)]);
+        let pixels: Vec<u8> = pixels.map(|&on| if on != (random() < 40) { random() | 1 } else { 0 }).collect();
+        let extents = |extents: &[u32]| extents.iter().flat_map(|extent| extent.to_be_bytes()).collect::<Vec<u8>>();
+        let images = [vec![0, 0, 8, 3], extents(&[samples, 28, 28]), pixels].concat();
+        std::fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images)?;
+        std::fs::write(
+            folder.join(format!("{name}-labels-idx1-ubyte")),
+            [vec![0, 0, 8, 1], extents(&[samples]), labels].concat(),
+        )?;
+    }
+    Ok(())
 }
