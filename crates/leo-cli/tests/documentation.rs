@@ -29,7 +29,7 @@ use support::Anything;
 const LARGE: [&str; 2] = ["keras", "torch"];
 
 /// Options in the text that are not Leo's.
-const OF_OTHERS: [&str; 3] = ["--no-default-features", "--path", "--model-check"];
+const OF_OTHERS: [&str; 2] = ["--no-default-features", "--model-check"];
 
 /// All pages, by their paths in the project.
 fn pages() -> Anything<Vec<PathBuf>> {
@@ -211,7 +211,8 @@ fn documented_options_exist() -> Anything {
     for page in
         pages()?.iter().filter(|page| !["PERFORMANCE.md", "CHANGELOG.md"].iter().any(|name| page.ends_with(name)))
     {
-        for code in page::inline_code(&text_of(page)?) {
+        let code = page::inline_code(&text_of(page)?);
+        for code in code.iter().filter(|code| code.starts_with("leo ") || code.starts_with("--")) {
             let mut parts = code.split(' ');
             let options = code.split([' ', '=', '`']).filter(|word| word.starts_with("--") && word.len() > 2);
             let of =
