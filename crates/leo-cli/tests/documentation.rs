@@ -20,6 +20,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use leo_network::Model;
+use leo_network::op::Op;
 use page::Piece;
 use place::{Place, root};
 use shown::Numbers;
@@ -231,6 +233,31 @@ fn documented_options_exist() -> Anything {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+/// The weights that docs/maths.md finds by hand.
+#[test]
+fn three_units_come_out_as_worked_out_by_hand() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let shift = 1.0 / 2048.0;
+    let removed: [&[f64]; 4] = [&[1.0, 2.0], &[1.0, -1.0], &[1.0, 1.0], &[0.0]];
+    let merged: [&[f64]; 4] = [&[1.0, 2.0], &[1.0, -1.0], &[4.0, 1.0], &[-1.0]];
+    let carried: [&[f64]; 4] = [&[1.0, -1.0, 1.0, 1.0], &[0.0, shift], &[1.0, 1.0], &[2.0 - shift]];
+    let cases = [("three-units", "full", removed), ("three-units-merge", "leo", merged)];
+    for (name, method, expected) in cases.into_iter().chain([("three-units-carrier", "full", carried)]) {
+        let model = support::models().join(format!("{name}.onnx"));
+        let (model, small) = (model.to_string_lossy(), format!("{name}.onnx"));
+        let output =
+            support::leo(folder.path(), &["compress", &model, "-o", &small, "--domain", "0,1", "--method", method]);
+        assert!(output.status.success(), "{}", printed(&output));
+        let small = Model::load(&folder.path().join(small))?;
+        let dense = small.network().nodes().iter().filter_map(|node| match node.op() {
+            Op::Dense(dense) => Some([dense.weight().values().to_vec(), dense.bias().unwrap_or_default().to_vec()]),
+            _ => None,
+        });
+        assert_eq!(dense.flatten().collect::<Vec<_>>(), expected, "{name}");
+    }
     Ok(())
 }
 
