@@ -24,7 +24,6 @@ use leo_network::Model;
 use leo_network::op::Op;
 use page::Piece;
 use place::{Place, root};
-use shown::Numbers;
 use support::Anything;
 
 /// Modules that a Python environment may lack: they are too large to install for every test run.
@@ -120,10 +119,12 @@ fn run(place: &Place, command: &str, said: Option<&str>, code: i32) -> Result<()
     if output.status.code() != Some(code) {
         return Err(format!("exit code {:?}, not {code}\n{printed}", output.status.code()));
     }
-    let made_up = !place.mnist && ["normalised.npy", "t10k"].iter().any(|name| command.contains(name));
-    let numbers = if made_up { Numbers::Vary } else { Numbers::Matter };
-    let compared = said.map_or(Ok(()), |said| shown::compare(said, &printed, numbers));
-    compared.map_err(|why| format!("{why}\nit prints:\n{printed}"))
+    let Some(said) = said else { return Ok(()) };
+    if !place.mnist && ["normalised.npy", "t10k"].iter().any(|name| command.contains(name)) {
+        eprintln!("skipped: what `{command}` prints, because there is no MNIST here");
+        return Ok(());
+    }
+    shown::compare(said, &printed).map_err(|why| format!("{why}\nit prints:\n{printed}"))
 }
 
 /// Runs a block of Python, if its modules are there.
