@@ -8,7 +8,7 @@ use leo_network::onnx::Float;
 use leo_network::{Array, Domain, Model};
 use serde::Serialize;
 
-use crate::output::counted;
+use crate::output::{counted, grouped};
 
 /// Reads samples, divided in the network's precision if that is asked for.
 pub fn load(path: &Path, divide: Option<f64>, model: &Model) -> Result<Array> {
@@ -37,7 +37,7 @@ impl fmt::Display for Samples {
         write!(
             formatter,
             "{} of {count} not in the domain: the points of it next to them are taken instead",
-            self.outside
+            grouped(self.outside)
         )
     }
 }

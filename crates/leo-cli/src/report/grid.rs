@@ -56,7 +56,10 @@ pub fn mark(dot: &Dot, (x, y): (usize, usize), radius: usize) -> String {
     let ring =
         if class.contains("carrier") { format!("<circle class=\"ring\" r=\"{}\"/>", r / 2) } else { String::new() };
     let strike = match class {
-        class if class.contains("removed") => format!("<path d=\"M-{r}-{r}L{r} {r}M-{r} {r}L{r}-{r}\"/>"),
+        class if class.contains("removed") => {
+            let r = 0.72 * r as f64;
+            format!("<path d=\"M-{r:.1}-{r:.1}L{r:.1} {r:.1}M-{r:.1} {r:.1}L{r:.1}-{r:.1}\"/>")
+        }
         class if class.contains("merged") => format!("<path d=\"M-{r} 0H{r}\"/>"),
         _ => String::new(),
     };

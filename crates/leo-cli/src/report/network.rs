@@ -73,8 +73,8 @@ impl Picture<'_> {
                 @for (status, count) in counts.styled() {
                     (entry(&format!("u {}", class(status)), format!("{} ({})", in_words(status), grouped(count))))
                 }
-                @if counts.removed > 0 { (entry("u plain gone removed", format!("removed ({})", grouped(counts.removed)))) }
-                @if counts.merged > 0 { (entry("u plain gone merged", format!("merged or folded into others ({})", grouped(counts.merged)))) }
+                @if counts.removed > 0 { (entry("u off gone removed", format!("removed ({})", grouped(counts.removed)))) }
+                @if counts.merged > 0 { (entry("u on gone merged", format!("merged or folded into others ({})", grouped(counts.merged)))) }
                 @if carriers > 0 { (entry("u on carrier", format!("new, carries a linear function ({})", grouped(carriers)))) }
             }
             @if several > 1 { p .note { "Layers are wide: a dot stands for up to " (several) " units of a kind." } }

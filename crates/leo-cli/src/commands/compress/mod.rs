@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use leo_check::{Certificate, Sealed, verify};
+use leo_check::{Certificate, Sealed, verify_watched};
 use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Format, Model, write_together};
@@ -18,7 +18,7 @@ use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::{self, Interrupted};
-use crate::progress::AnalysisBar;
+use crate::progress::{AnalysisBar, CheckBar};
 use crate::report::{Outcome, Page};
 use crate::search;
 use summary::{Kept, Parts, Report, Size, Steps};
@@ -87,10 +87,8 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     drop(phase);
     let comparing = compared.elapsed();
     let compared = Instant::now();
-    let phase = console.phase("checking the proof");
     let bytes = compressed.document.to_bytes()?;
-    let (certificate, second_sha256) = certify(&sealed, &bytes, &compressed, domain)?;
-    drop(phase);
+    let (certificate, second_sha256) = certify(&sealed, &bytes, &compressed, domain, console)?;
     let certifying = compared.elapsed();
     let certificate_bytes = certificate.to_bytes()?;
     let kept = |pinned: &Pinned| {
@@ -225,11 +223,17 @@ impl<'a> Targets<'a> {
 }
 
 /// The certificate, as it is when it is read again, checked against both files as they are when they are read again; and the second file's fingerprint.
-fn certify(first: &Sealed, bytes: &[u8], compressed: &Compressed, domain: &Domain) -> Result<(Certificate, String)> {
+fn certify(
+    first: &Sealed,
+    bytes: &[u8],
+    compressed: &Compressed,
+    domain: &Domain,
+    console: &Console,
+) -> Result<(Certificate, String)> {
     let second = Sealed::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
     let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
-    if let Err(refusal) = verify::<f64>(first, &second, &certificate) {
+    if let Err(refusal) = verify_watched::<f64>(first, &second, &certificate, &CheckBar::new(console)) {
         bail!(
             "a mistake in Leo, please report it with the file: the checker refused the certificate ({refusal}); nothing was written"
         );
