@@ -24,6 +24,40 @@ fn node_at(model: &mut ModelProto, index: usize) -> &mut NodeProto {
     &mut graph(model).node[index]
 }
 
+fn scaler(offset: &[f32], scale: &[f32]) -> NodeProto {
+    let floats = |name: &str, floats: &[f32]| AttributeProto {
+        name: Some(name.into()),
+        r#type: Some(6),
+        floats: floats.to_vec(),
+        ..AttributeProto::default()
+    };
+    let attributes = [floats("offset", offset), floats("scale", scale)];
+    NodeProto { domain: Some("ai.onnx.ml".into()), ..node("Scaler", &["x"], "y", &attributes) }
+}
+
+#[test]
+fn scalers_are_affine() -> Anything {
+    let scaled = |shape: &[i64], scaler| model(value("x", shape), &[scaler], &[], &[value("y", shape)]);
+    let each = read(&scaled(&[0, 2], scaler(&[1.0, 2.0], &[3.0, 0.5])))?;
+    assert_eq!(outputs(&each, &[2.0, 2.0, 0.0, 4.0], &[2, 2])?.to_vec::<f32>(), [3.0, 0.0, -3.0, 1.0]);
+    let all = read(&scaled(&[0, 2], scaler(&[1.0], &[2.0])))?;
+    assert_eq!(outputs(&all, &[2.0, 3.0], &[1, 2])?.to_vec::<f32>(), [2.0, 4.0]);
+
+    let refused = |shape: &[i64], scaler| read(&scaled(shape, scaler)).map(|_| ()).expect_err("must be refused");
+    let uneven = refused(&[0, 2], scaler(&[1.0], &[2.0, 3.0]));
+    assert!(uneven.contains("(Scaler): it has 1 offsets and 2 scales"), "{uneven}");
+    for (shape, count) in [(&[0, 2, 2][..], 2), (&[0, 2], 3), (&[0, 1], 2), (&[0, 2], 0)] {
+        let numbers = vec![1.0; count];
+        let complaint = refused(shape, scaler(&numbers, &numbers));
+        assert!(complaint.contains("(Scaler): "), "{shape:?} {count}: {complaint}");
+    }
+    // The same name in another domain means something else.
+    let mut foreign = scaler(&[1.0], &[2.0]);
+    foreign.domain = Some("com.example".into());
+    assert!(read(&scaled(&[0, 2], foreign))?.network().nodes().is_empty());
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
     let conv = refusal(|model| node_at(model, 1).op_type = Some("Conv".into()));

@@ -474,6 +474,7 @@ def exported_by_scikit_learn():
     pipeline.fit(patients * 100, progression)
     plain = to_onnx(pipeline, patients[:1], black_op={"Scaler"})
     yield "sklearn_scaler_pipeline", plain, patients[:40] * 100, "variable"
+    yield "sklearn_scaler_operator", to_onnx(pipeline, patients[:1]), patients[:40] * 100, "variable"
 
 
 def main(folder):

@@ -218,7 +218,7 @@ impl<'a> Importer<'a> {
             return Err(Reason::Unusable(format!("has the attribute {:?} twice", again.name())));
         }
         let native = is_native(node.domain());
-        let lowering = native.then(|| lower::lowering(node.op_type())).flatten();
+        let lowering = lower::lowering(node.domain(), node.op_type());
         Ok(Call { node, inputs, opset: self.opset, folder, native, lowering })
     }
 

@@ -3,7 +3,7 @@
 use super::{Call, unusable};
 use crate::onnx::Reason;
 use crate::onnx::dims::Axis;
-use crate::onnx::element::Int;
+use crate::onnx::element::{Float, Int};
 use crate::onnx::import::{Computed, Importer, Value};
 use crate::onnx::tensor::{Numbers, Tensor};
 use crate::op::{Arithmetic, stretched_positions};
@@ -96,6 +96,29 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
         );
     }
     importer.elementwise(&scaled, Arithmetic::Add, &channels(summand)).map(Value::Computed)
+}
+
+/// `(x - offset) * scale`, one number each or one for every feature. What comes out is in single precision.
+pub(super) fn scaler(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let x = call.computed(0)?;
+    let (offset, scale) = (call.floats("offset")?, call.floats("scale")?);
+    if x.dims.rank() > 2 || offset.len() != scale.len() {
+        // The standard does not say what that means, and programs differ.
+        return Err(Reason::Unusable(format!(
+            "has {} offsets and {} scales for axes {}",
+            offset.len(),
+            scale.len(),
+            x.dims
+        )));
+    }
+    let negative = offset.into_iter().map(|offset| -offset).collect();
+    let features = |values: Vec<f64>| Tensor::doubles(vec![values.len()], values);
+    let moved = importer.elementwise(x, Arithmetic::Add, &features(negative))?;
+    let scaled = importer.elementwise(&moved, Arithmetic::Multiply, &features(scale))?;
+    if scaled.dims != x.dims {
+        return Err(NetworkError::mismatch(format!("features for an input with axes {}", x.dims)).into());
+    }
+    Ok(Value::Computed(Computed { float: Float::F32, ..scaled }))
 }
 
 /// The two operands of an operation, by what they are.

@@ -10,11 +10,11 @@ mod tail;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::Reason;
 use super::dims::Dims;
 use super::import::{Computed, Importer, Value};
 use super::proto::{AttributeProto, NodeProto};
 use super::tensor::{Numbers, Tensor};
+use super::{Reason, is_native};
 use crate::op::Relu;
 
 pub(super) use tail::tail_function;
@@ -61,6 +61,9 @@ const OPERATORS: &[(&str, Lowering)] = &[
     ("Unsqueeze", passive(layout::unsqueeze)),
 ];
 
+/// The operators of `ai.onnx.ml`, ONNX's extension for what scikit-learn does, that Leo has a function for.
+const ML_OPERATORS: &[(&str, Lowering)] = &[("Scaler", passive(arithmetic::scaler))];
+
 /// Operators that are refused by name even after the last affine map: linear ones that Leo is yet to learn, and
 /// those that carry graphs of their own.
 const REFUSED: &[&str] = &[
@@ -87,8 +90,13 @@ const fn essential(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reas
 }
 
 /// How Leo reads an operator, if it does.
-pub(super) fn lowering(operator: &str) -> Option<Lowering> {
-    OPERATORS.iter().find(|(name, _)| *name == operator).map(|&(_, lowering)| lowering)
+pub(super) fn lowering(domain: &str, operator: &str) -> Option<Lowering> {
+    let operators = match domain {
+        _ if is_native(domain) => OPERATORS,
+        "ai.onnx.ml" => ML_OPERATORS,
+        _ => &[],
+    };
+    operators.iter().find(|(name, _)| *name == operator).map(|&(_, lowering)| lowering)
 }
 
 /// Whether an operator is refused even in the tail.
@@ -98,7 +106,7 @@ pub(super) fn refused_everywhere(operator: &str) -> bool {
 
 /// The names of the operators that Leo has a function for.
 pub(super) fn supported() -> String {
-    OPERATORS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    OPERATORS.iter().chain(ML_OPERATORS).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 fn relu(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
@@ -131,6 +139,12 @@ impl Call<'_> {
     fn float(&self, name: &str, default: f32) -> Result<f64, Reason> {
         let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOAT)).transpose()?;
         Ok(f64::from(attribute.map_or(default, |attribute| attribute.f())))
+    }
+
+    fn floats(&self, name: &str) -> Result<Vec<f64>, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOATS)).transpose()?;
+        Ok(attribute
+            .map_or_else(Vec::new, |attribute| attribute.floats.iter().map(|&float| f64::from(float)).collect()))
     }
 
     /// Input `index`, which the operator requires.
