@@ -146,7 +146,7 @@ fn counting(console: &Console) -> &'static str {
 fn style(template: &str) -> ProgressStyle {
     // Before anything is done there is nothing to judge by.
     let left = |state: &ProgressState, out: &mut dyn fmt::Write| match state.pos() {
-        0 => (),
+        0 => drop(write!(out, ", {:#} so far", HumanDuration(state.elapsed()))),
         _ => drop(write!(out, ", {:#} left", HumanDuration(state.eta()))),
     };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
