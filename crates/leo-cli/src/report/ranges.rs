@@ -70,7 +70,7 @@ fn table(marks: &[Mark]) -> Markup {
     html! {
         div .scroll {
             table {
-                thead { tr { th .n { "unit" } th { "is" } th { "range" } th { "decided by" } @if is_done { th { "became" } } } }
+                thead { tr { th .n { "unit" } th { "is" } th { "range" } th { "decided by" } @if is_done { th { "fate" } } } }
                 tbody {
                     @for mark in marks {
                         tr id=(mark.id) {

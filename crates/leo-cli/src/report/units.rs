@@ -1,5 +1,7 @@
 //! Units as the page shows them: each a mark, or several of a kind a mark where a layer is very wide.
 
+use std::collections::BTreeSet;
+
 use leo_compress::{History, Place, Rule};
 use leo_stability::{Layer, Status, Unit};
 
@@ -175,11 +177,8 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
     let groups = order.chunk_by(|&a, &b| kind(a) == kind(b)).flat_map(|kind| kind.chunks(size));
     let mark = |(index, group): (usize, &[usize])| {
         let first = &units[group[0]];
-        let mut by: Vec<String> = group.iter().map(|&unit| decided_by(&units[unit])).collect();
-        let mut became: Vec<&str> = group.iter().map(|&unit| fate(unit).1).collect();
-        [by.sort(), became.sort()].into_iter().for_each(drop);
-        by.dedup();
-        became.dedup();
+        let by: BTreeSet<String> = group.iter().map(|&unit| decided_by(&units[unit])).collect();
+        let became: BTreeSet<&str> = group.iter().map(|&unit| fate(unit).1).collect();
         Mark {
             id: format!("u{}-{}", layer + 1, if size == 1 { group[0] } else { index } + 1),
             units: group.to_vec(),
@@ -187,8 +186,8 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
             fate: fate(group[0]).0,
             lower: group.iter().map(|&unit| units[unit].lower).fold(f64::INFINITY, f64::min),
             upper: group.iter().map(|&unit| units[unit].upper).fold(f64::NEG_INFINITY, f64::max),
-            by: by.join("; "),
-            became: became.join("; "),
+            by: by.into_iter().collect::<Vec<_>>().join("; "),
+            became: became.into_iter().collect::<Vec<_>>().join("; "),
         }
     };
     groups.enumerate().map(mark).collect()

@@ -142,8 +142,8 @@ fn hovering_tells_of_a_unit_wherever_it_is_drawn() -> Anything {
     browser.open(&page, 1200, false)?;
     let tip = "document.getElementById('tip').hidden ? null : document.getElementById('tip').innerText";
     assert_eq!(browser.evaluate(tip)?, Value::Null);
-    let off = "layer 1, unit 1\nis always off\nrange [-2, -1]\ndecided by intervals\nbecame removed: always 0";
-    let on = "layer 1, unit 2\nis always on\nrange [1, 2]\ndecided by intervals\nbecame kept";
+    let off = "layer 1, unit 1\nis always off\nrange [-2, -1]\ndecided by intervals\nfate removed: always 0";
+    let on = "layer 1, unit 2\nis always on\nrange [1, 2]\ndecided by intervals\nfate kept";
     let places = [(".graph [data-u=u1-1]", off), ("#ranges rect[data-u=u1-1]", off), ("figure + figure .graph .u", on)];
     for (selector, expected) in places {
         browser.hover(selector)?;
