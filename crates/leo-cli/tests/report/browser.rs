@@ -37,8 +37,8 @@ impl Browser {
         let folder = tempfile::tempdir()?;
         let [commands, answers, profile] = ["commands", "answers", "profile"].map(|name| folder.path().join(name));
         assert!(Command::new("mkfifo").args([&commands, &answers]).status()?.success());
-        // The protocol wants descriptors 3 and 4, which a shell can give.
-        let script = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-dev-shm-usage \
+        // The protocol wants descriptors 3 and 4, which a shell can give. A browser that hangs must not hang the tests.
+        let script = "exec timeout 300 \"$0\" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-dev-shm-usage \
                       --user-data-dir=\"$3\" --remote-debugging-pipe about:blank 3<\"$1\" 4>\"$2\"";
         let process = Command::new("sh")
             .args(["-c", script, program])
@@ -159,7 +159,9 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        drop(self.process.kill());
+        // It ends, and all its processes with it; if it does not answer, it ends when the pipes are closed.
+        self.session.clear();
+        drop(self.call("Browser.close", json!({})));
         drop(self.process.wait());
     }
 }
