@@ -5,13 +5,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::array::ArrayError;
 use crate::domain::DomainError;
 use crate::nnet::NnetError;
 use crate::onnx::OnnxError;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{Unfinished, naming};
 use crate::vnnlib::VnnlibError;
 
 /// The largest file that is read: 2 GiB, the most that ONNX's encoding allows.
@@ -161,35 +161,88 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_together(&[(path, bytes)])
 }
 
-/// Writes files that belong together, each as [`write_atomically`] does, and none before there is room for all.
+/// Writes files that belong together, each as [`write_atomically`] does. None gets its name before all are complete, and if one cannot get it, those
+/// before it give theirs back.
 ///
 /// # Errors
-/// As for one file; then all are as they were, unless renaming fails, which only happens if folders change meanwhile.
+/// As for one file. All are then as they were, but for what is no regular file and has taken what was written.
 pub fn write_together(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
     let failed = |path: &Path, error: io::Error| Problem::Write(error).in_file(path);
-    let mut prepared = Vec::new();
+    let (mut special, mut complete) = (Vec::new(), Vec::new());
     for &(path, bytes) in files {
-        prepared.push((path, bytes, prepare(path, bytes).map_err(|error| failed(path, error))?));
+        match prepare(path, bytes).map_err(|error| failed(path, error))? {
+            Prepared::Special(file) => special.push((path, file, bytes)),
+            Prepared::Complete(file) => complete.push((path, file)),
+        }
     }
-    for (path, bytes, prepared) in prepared {
-        prepared.finish(bytes).map_err(|error| failed(path, error))?;
+    for (path, mut file, bytes) in special {
+        file.write_all(bytes).map_err(|error| failed(path, error))?;
+    }
+    // A program that is stopped now has all of them or none.
+    let _naming = naming();
+    let mut named: Vec<Named> = Vec::new();
+    for (path, file) in complete {
+        match file.name() {
+            Ok(file) => named.push(file),
+            Err(error) => {
+                named.into_iter().rev().for_each(Named::undo);
+                return Err(failed(path, error));
+            }
+        }
     }
     Ok(())
 }
 
-/// A file that is as good as written.
 enum Prepared {
-    /// It is complete, and only its name is missing.
-    Unnamed(NamedTempFile, PathBuf, Unfinished),
-    /// It is no regular file, and takes what is written at once.
+    Complete(Complete),
+    /// No regular file: it takes what is written at once.
     Special(File),
 }
 
-impl Prepared {
-    fn finish(self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Unnamed(file, path, _unfinished) => Ok(file.persist(path).map(drop)?),
-            Self::Special(mut file) => file.write_all(bytes),
+/// A file that is complete, and only its name is missing.
+struct Complete {
+    file: NamedTempFile,
+    path: PathBuf,
+    folder: PathBuf,
+    _unfinished: Unfinished,
+}
+
+impl Complete {
+    fn name(self) -> io::Result<Named> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".leo-").suffix(".old");
+        let before = match self.path.exists() {
+            false => Before::Nothing,
+            true => match builder.make_in(&self.folder, |path| std::fs::hard_link(&self.path, path)) {
+                Ok(link) => Before::Link(link.into_temp_path()),
+                Err(_) => Before::Lost,
+            },
+        };
+        self.file.persist(&self.path)?;
+        Ok(Named { path: self.path, before })
+    }
+}
+
+/// A file that has got its name, and what had it before.
+struct Named {
+    path: PathBuf,
+    before: Before,
+}
+
+enum Before {
+    Nothing,
+    Link(TempPath),
+    /// Something, in a folder without hard links.
+    Lost,
+}
+
+impl Named {
+    /// As before. Where that fails, too, there is nothing left to try.
+    fn undo(self) {
+        match self.before {
+            Before::Nothing => drop(std::fs::remove_file(self.path)),
+            Before::Link(link) => drop(link.persist(self.path)),
+            Before::Lost => {}
         }
     }
 }
@@ -198,14 +251,13 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     if path.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    let target = path.canonicalize();
-    let path = target.as_deref().unwrap_or(path);
+    let path = followed(path);
     if path.exists() && !path.is_file() {
         return Ok(Prepared::Special(File::options().write(true).open(path)?));
     }
     let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
     };
     if !folder.is_dir() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "its folder does not exist"));
@@ -217,10 +269,23 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     // The name of the temporary file would only confuse: it is not what the user asked for.
     let (unfinished, mut file) =
-        Unfinished::begin(|| builder.tempfile_in(folder)).map_err(|error| io::Error::from(error.kind()))?;
+        Unfinished::begin(|| builder.tempfile_in(&folder)).map_err(|error| io::Error::from(error.kind()))?;
+    if let Ok(before) = metadata(&path) {
+        // What was private stays so.
+        file.as_file().set_permissions(before.permissions())?;
+    }
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    Ok(Prepared::Unnamed(file, path.to_owned(), unfinished))
+    Ok(Prepared::Complete(Complete { file, path, folder, _unfinished: unfinished }))
+}
+
+/// Where a link leads, also if nothing is there yet.
+fn followed(path: &Path) -> PathBuf {
+    match (path.canonicalize(), std::fs::read_link(path)) {
+        (Ok(target), _) => target,
+        (Err(_), Ok(target)) => path.parent().unwrap_or(Path::new("")).join(target),
+        (Err(_), Err(_)) => path.to_owned(),
+    }
 }
 
 /// Which kind of file a name stands for: its suffix in lower case, not counting `.gz`.
@@ -272,6 +337,37 @@ mod tests {
         assert!(write_together(&[(&path, b"new"), (&folder.path().join("missing/x"), b"new")]).is_err());
         assert_eq!(std::fs::read(&path)?, b"old");
         assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn files_that_belong_together_are_all_written_or_none() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let [there, new] = ["there", "new"].map(|name| folder.path().join(name));
+        std::fs::write(&there, "old")?;
+        // Only when a file gets its name does the name turn out to be too long.
+        let long = folder.path().join("x".repeat(300));
+        assert!(write_together(&[(&there, b"1"), (&new, b"2"), (&long, b"3")]).is_err());
+        assert_eq!((std::fs::read(&there)?, new.exists()), (b"old".to_vec(), false));
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
+        write_together(&[(&there, b"1"), (&new, b"2")]).map_err(io::Error::other)?;
+        assert_eq!((std::fs::read(&there)?, std::fs::read(&new)?), (b"1".to_vec(), b"2".to_vec()));
+        assert_eq!(std::fs::read_dir(folder.path())?.count(), 2);
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_private_files_stay_private() -> io::Result<()> {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir()?;
+        let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
+        symlink("target", &link)?;
+        write_atomically(&link, b"new").map_err(io::Error::other)?;
+        assert!(link.is_symlink() && std::fs::read(&target)? == b"new");
+        std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600))?;
+        write_atomically(&link, b"newer").map_err(io::Error::other)?;
+        assert_eq!(metadata(&target)?.permissions().mode() & 0o777, 0o600);
         Ok(())
     }
 

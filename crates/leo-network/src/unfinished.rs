@@ -35,8 +35,16 @@ impl Drop for Unfinished {
     }
 }
 
+static NAMING: Mutex<()> = Mutex::new(());
+
+/// As long as this is held, the program does not end in the middle: files that belong together get their names.
+pub(crate) fn naming() -> MutexGuard<'static, ()> {
+    NAMING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Removes all that is unfinished, for a program that is about to end. Threads that would begin or finish something from now on wait for ever.
 pub fn abandon_unfinished() {
+    std::mem::forget(naming());
     let list = list();
     for path in list.iter() {
         // What has just been finished or removed is not there any more, and nobody is left to tell about the rest.
