@@ -18,8 +18,8 @@ pub struct Accuracy {
     before: f64,
     after: f64,
     /// How many answers are others than before.
-    changed: usize,
-    /// How many of these had another answer so near that rounding decides.
+    pub changed: usize,
+    /// How many of these had another answer as near as delta and rounding.
     ties: usize,
     /// How many of these are for samples outside the domain, of which nothing is claimed.
     outside: usize,
@@ -32,6 +32,8 @@ struct Answer {
     margin: f64,
     /// The largest score there is.
     size: f64,
+    /// How many answers there are; 0 if that is not known.
+    classes: usize,
 }
 
 /// What single precision makes of a sum of a few hundred terms of size 1.
@@ -41,6 +43,13 @@ impl Accuracy {
     /// Both networks' answers for samples, whose right answers are known. On the domain outputs differ by no more than `delta`, but for rounding.
     pub fn of(models: &[Model; 2], samples: &Array, labels: &[f64], domain: &Domain, delta: f64) -> Result<Self> {
         let [before, after] = [answers(&models[0], samples)?, answers(&models[1], samples)?];
+        let classes = before.iter().chain(&after).map(|answer| answer.classes).max().unwrap_or(0);
+        if let Some(label) = labels.iter().find(|&&label| classes > 0 && !(0.0..classes as f64).contains(&label)) {
+            bail!(
+                "--labels: {label} is no answer of a network with {}: labels count them from 0",
+                counted(classes, "output")
+            );
+        }
         let right = |answers: &[Answer]| {
             let right = answers.iter().zip(labels).filter(|(answer, label)| answer.class as f64 == **label).count();
             right as f64 / labels.len().max(1) as f64
@@ -93,7 +102,7 @@ fn answers(model: &Model, samples: &Array) -> Result<Vec<Answer>> {
     ensure!(width > 0, "the network has no outputs to compare");
     if width == 1 {
         ensure!(are_labels, "--labels: a single output is no choice among answers");
-        let answer = |&class: &f64| Answer { class: class as i64, margin: 0.0, size: 0.0 };
+        let answer = |&class: &f64| Answer { class: class as i64, margin: 0.0, size: 0.0, classes: 0 };
         return Ok(numbers.iter().map(answer).collect());
     }
     let answer = |scores: &[f64]| {
@@ -105,7 +114,8 @@ fn answers(model: &Model, samples: &Array) -> Result<Vec<Answer>> {
                 next = score;
             }
         }
-        Answer { class, margin: best - next, size: scores.iter().fold(0.0, |most, score| most.max(score.abs())) }
+        let size = scores.iter().fold(0.0, |most: f64, score| most.max(score.abs()));
+        Answer { class, margin: best - next, size, classes: scores.len() }
     };
     Ok(numbers.chunks_exact(width).map(answer).collect())
 }
@@ -117,7 +127,7 @@ impl fmt::Display for Accuracy {
         write!(formatter, "accuracy {before:.2}% before, {after:.2}% after; ")?;
         write!(formatter, "{} of {} predictions changed", grouped(changed), grouped(samples))?;
         if changed > 0 {
-            write!(formatter, " ({ties} of them ties, where rounding decides")?;
+            write!(formatter, " ({ties} of them closer calls than delta and rounding")?;
             if outside > 0 {
                 write!(formatter, "; {outside} outside the domain, of which nothing is claimed")?;
             }

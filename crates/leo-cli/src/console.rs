@@ -6,14 +6,16 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Stdout, Write, stderr, stdout};
+use std::path::{Path, PathBuf};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
+use crate::files;
 use crate::grid::Grid;
 
 /// How wide lines are where nothing says so, and at least and at most.
@@ -37,11 +39,12 @@ pub enum Verbosity {
 pub struct Console {
     verbosity: Verbosity,
     width: u16,
-    /// Whether somebody is there to watch a bar, and how wide it may be.
+    /// Whether somebody is there to watch a bar.
     is_watched: bool,
+    /// How wide it may be.
+    bar_width: u16,
     /// What was typed.
     command: String,
-    bar_width: u16,
 }
 
 impl Console {
@@ -72,6 +75,18 @@ impl Console {
     /// The same console, while another command is done on it.
     pub fn during(&self, words: &[OsString]) -> Self {
         Self { command: in_shell(words.iter().skip(1)), ..self.clone() }
+    }
+
+    /// The same console without reports, if standard output is where this file goes: they would be mixed up.
+    ///
+    /// # Errors
+    /// If JSON is to go there, too.
+    pub fn beside(&self, path: &Path, json: bool) -> Result<Self> {
+        if !files::is_standard_output(path) {
+            return Ok(self.clone());
+        }
+        ensure!(!json, "{}: --json goes there, too; give the file another name", path.display());
+        Ok(Self { verbosity: Verbosity::Quiet, is_watched: false, ..self.clone() })
     }
 
     /// Whether more detail is asked for.
@@ -120,6 +135,11 @@ impl Console {
     pub fn finish(&self) -> Result<()> {
         Ok(self.answer().flush()?)
     }
+}
+
+/// A file's name as an argument: one that begins like a flag is none.
+pub fn as_argument(path: &Path) -> PathBuf {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") { Path::new(".").join(path) } else { path.to_owned() }
 }
 
 /// A command of this program, as one would type it.

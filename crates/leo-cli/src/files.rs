@@ -28,7 +28,12 @@ pub fn has_suffix(path: &Path, suffix: &str) -> bool {
 
 /// Whether what is written here is no file of its own: a device, a pipe.
 pub fn is_special(path: &Path) -> bool {
-    path.exists() && !path.is_file() && !path.is_dir()
+    is_standard_output(path) || path.exists() && !path.is_file() && !path.is_dir()
+}
+
+/// Whether this is where reports go.
+pub fn is_standard_output(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 /// Sees to it that a network can be written here, and read again.
@@ -46,7 +51,11 @@ pub fn ensure_onnx(path: &Path) -> Result<()> {
 /// # Errors
 /// If a file is there already, and is not to be overwritten.
 pub fn ensure_free(path: &Path, force: bool) -> Result<()> {
-    ensure!(force || !path.is_file(), "{}: is there already; --force overwrites it", path.display());
+    ensure!(
+        force || is_special(path) || !path.is_file(),
+        "{}: is there already; --force overwrites it",
+        path.display()
+    );
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::io::{Write, stderr};
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use leo_network::abandon_unfinished;
 
@@ -21,6 +23,9 @@ impl std::fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+/// How long the last word may take.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -51,11 +56,19 @@ pub fn listen(console: &Console) {
 
 fn end(console: &Console) -> ! {
     abandon_unfinished();
-    if console.is_watched() {
-        // The terminal has written ^C, or a bar, into this line.
-        drop(writeln!(stderr()));
+    let is_watched = console.is_watched();
+    let said = thread::spawn(move || {
+        if is_watched {
+            // The terminal has written ^C, or a bar, into this line.
+            drop(writeln!(stderr()));
+        }
+        complain("stopped");
+    });
+    // A pipe that nobody empties does not keep the program from ending.
+    let asked = Instant::now();
+    while !said.is_finished() && asked.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(5));
     }
-    complain("stopped");
     exit(i32::from(crate::INTERRUPTED))
 }
 

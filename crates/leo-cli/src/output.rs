@@ -34,12 +34,17 @@ impl Display for Negative {
 
 impl std::error::Error for Negative {}
 
+/// Letters that are not seen and change how others are.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// Text without line breaks or other control characters, and not too long.
 pub fn one_line(text: &str) -> String {
     let mut line: String = text
         .chars()
         .take(LONGEST_ERROR)
-        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .flat_map(|c| if c.is_control() || is_invisible(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
         .collect();
     if text.chars().nth(LONGEST_ERROR).is_some() {
         line.push_str(" ...");
@@ -59,7 +64,7 @@ mod tests {
 
     #[test]
     fn errors_stay_on_one_line() {
-        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        assert_eq!(one_line("a\nb\u{1b}[31m\u{202e}é"), "a\\nb\\u{1b}[31m\\u{202e}é");
         assert_eq!(one_line(&"x".repeat(2000)).len(), LONGEST_ERROR + 4);
     }
 }

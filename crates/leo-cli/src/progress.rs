@@ -13,6 +13,7 @@ use leo_stability::By;
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
 use crate::console::Console;
+use crate::search;
 
 /// How far all trainings are together, and how the last of them to say something goes.
 pub struct TrainingBar {
@@ -200,6 +201,10 @@ fn patient_bar(console: &Console, template: &str) -> ProgressBar {
         if !shown.is_finished() {
             shown.set_draw_target(ProgressDrawTarget::stderr());
             shown.enable_steady_tick(Duration::from_millis(200));
+            if shown.is_finished() {
+                // It was finished in between, and had nothing to clear yet.
+                shown.finish_and_clear();
+            }
         }
     });
     bar
@@ -223,16 +228,7 @@ impl AnalysisBar {
 
 impl leo_stability::Progress for AnalysisBar {
     fn begins(&self, layer: usize, layers: usize, step: By, units: usize) {
-        let step = match step {
-            By::Interval => "intervals",
-            By::Linear => "linear bounds",
-            By::Slopes => "better slopes",
-            By::Lp => "linear programs",
-            By::Split => "case distinctions",
-            By::Milp => "mixed-integer programs",
-            By::Witness => "looking for inputs",
-        };
-        self.steps.begin(format!("layer {layer}/{layers}, {step}"), units);
+        self.steps.begin(format!("layer {layer}/{layers}, {}", search::in_words(step)), units);
     }
 
     fn one_done(&self) {

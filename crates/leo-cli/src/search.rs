@@ -71,7 +71,7 @@ pub fn in_words(step: By) -> &'static str {
     match step {
         By::Interval => "intervals",
         By::Linear => "linear bounds",
-        By::Slopes => "linear bounds with better slopes",
+        By::Slopes => "better slopes",
         By::Lp => "linear programs",
         By::Split => "case distinctions",
         By::Milp => "mixed-integer programs",

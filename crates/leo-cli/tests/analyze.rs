@@ -163,7 +163,7 @@ fn samples_are_inputs_to_begin_with() -> Anything {
     assert_eq!(json["domain"]["upper"], serde_json::json!([1.0]), "the samples are not the domain");
     assert_eq!(json["samples"], serde_json::json!({"count": 2, "outside": 1}));
     let printed = analyze(folder.path(), &["three.nnet", "--domain", "0,1", "--data", "x.npy"]).stdout;
-    assert!(String::from_utf8(printed)?.contains("\n1 of 2 samples not in the domain"));
+    assert!(String::from_utf8(printed)?.contains("\nbeware: 1 of 2 samples not in the domain"));
     let json = report(folder.path(), &["three.nnet", "--data", "x.npy"], 0)?;
     assert_eq!(json["domain"]["upper"], serde_json::json!([7.0]), "here they are");
     Array::new(vec![2, 3], vec![0.25_f32; 6])?.save(&folder.path().join("bad.npy"))?;

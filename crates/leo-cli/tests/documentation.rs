@@ -24,7 +24,7 @@ use leo_network::Model;
 use leo_network::op::Op;
 use page::Piece;
 use place::{Place, root};
-use support::Anything;
+use support::{Anything, forget_terminal};
 
 /// Modules that a Python environment may lack: they are too large to install for every test run.
 const LARGE: [&str; 2] = ["keras", "torch"];
@@ -93,7 +93,10 @@ fn python() -> Option<String> {
 }
 
 fn shell(place: &Place, command: &str) -> Anything<Output> {
-    Ok(Command::new("sh").args(["-c", command]).current_dir(place.path("")).envs(place.environment()).output()?)
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(place.path("")).envs(place.environment());
+    forget_terminal(&mut shell);
+    Ok(shell.output()?)
 }
 
 fn printed(output: &Output) -> String {

@@ -80,12 +80,18 @@ impl History {
         self.origins.iter().flatten().filter(|origin| origin.is_none()).count()
     }
 
-    /// How many units each rule removed. Units that are always on count as far as nothing had to take their place.
-    pub fn count(&self) -> BTreeMap<Rule, usize> {
+    /// How many units each rule removed, whatever took their place.
+    pub fn by_rule(&self) -> BTreeMap<Rule, usize> {
         let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
         for rule in self.removed.iter().flatten().flatten() {
             *counts.entry(*rule).or_default() += 1;
         }
+        counts
+    }
+
+    /// How many units each rule removed. Units that are always on count as far as nothing had to take their place.
+    pub fn count(&self) -> BTreeMap<Rule, usize> {
+        let mut counts = self.by_rule();
         // Whose place carriers took: that of linear units first, then of negative multiples, which have a linear part too.
         let mut carriers = self.carriers();
         for rule in [Rule::Linear, Rule::Opposite, Rule::Dead, Rule::Multiple, Rule::Negligible] {

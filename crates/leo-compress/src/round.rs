@@ -58,9 +58,7 @@ impl Round<'_> {
         let document = compressed.document.clone();
         let analysis = analyze(document.network(), self.domain, &self.options.stability)?;
         // Whoever asked it to stop does not want a result, even if everything happened to be decided by then.
-        if self.options.stability.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(CompressError::Interrupted);
-        }
+        ensure_wanted(self.options)?;
         compressed.times.stability += start.elapsed();
         let is_named = |value| document.name_of(value).is_some();
         let regions = region::find(&analysis.facts, is_named, !self.options.bit_exact);
@@ -82,6 +80,7 @@ impl Round<'_> {
             tolerances,
         };
         let success = attempts.run(compressed)?;
+        ensure_wanted(self.options)?;
         let Some(Success { plans, rewritten, approximation }) = success else {
             if self.is_first {
                 compressed.steps.push(Step::nothing(document.clone(), analysis.proof));
@@ -95,6 +94,14 @@ impl Round<'_> {
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
         let document = rewritten.document;
         Ok(Some(if is_exact { document } else { document.with_metadata(SPENT, &spent) }))
+    }
+}
+
+/// Sees to it that nobody has asked it to stop.
+fn ensure_wanted(options: &Options<'_>) -> Result<(), CompressError> {
+    match options.stability.stop {
+        Some(stop) if stop.load(Ordering::Relaxed) => Err(CompressError::Interrupted),
+        _ => Ok(()),
     }
 }
 
@@ -264,6 +271,7 @@ impl<'a> Attempts<'a> {
 
     /// The file with these plans carried out, unless a number gets too large or the file does not let it be.
     fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Option<Rewritten>, CompressError> {
+        ensure_wanted(self.options)?;
         match rewrite(self.document, self.facts, self.regions, plans, float) {
             Ok(rewritten) => Ok(Some(rewritten)),
             Err(CompressError::Network(_) | CompressError::Onnx(_)) => Ok(None),

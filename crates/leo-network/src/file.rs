@@ -268,14 +268,16 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     // The name of the temporary file would only confuse: it is not what the user asked for.
-    let (unfinished, mut file) =
+    let (unfinished, file) =
         Unfinished::begin(|| builder.tempfile_in(&folder)).map_err(|error| io::Error::from(error.kind()))?;
     if let Ok(before) = metadata(&path) {
         // What was private stays so.
         file.as_file().set_permissions(before.permissions())?;
     }
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
+    // Not through the temporary file, whose name would be in the error.
+    let mut plain = file.as_file();
+    plain.write_all(bytes)?;
+    plain.sync_all()?;
     Ok(Prepared::Complete(Complete { file, path, folder, _unfinished: unfinished }))
 }
 

@@ -1,7 +1,7 @@
 //! Where the domain comes from, for every command that takes one.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -28,4 +28,11 @@ pub struct DomainArguments {
     /// Where a .vnnlib property's inputs form no box, take a box around them
     #[arg(long, requires = "domain")]
     pub hull: bool,
+}
+
+impl DomainArguments {
+    /// The files that are read for it.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.data.as_deref().into_iter().chain(self.domain.as_deref().map(Path::new))
+    }
 }

@@ -9,7 +9,7 @@ use leo_stability::{Analysis, HAS_SOLVER, Options, Stopped, analyze};
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
-use crate::console::Console;
+use crate::console::{Console, doubtful};
 use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
@@ -45,7 +45,7 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     ensure!(HAS_SOLVER || !arguments.trust_solver, "--trust-solver: {}", search::NO_SOLVER);
     search::check(&arguments.search)?;
     if let Some(path) = &arguments.report.page {
-        files::ensure_other(path, "--report", [arguments.model.as_path()])?;
+        files::ensure_other(path, "--report", arguments.domain.files().chain([arguments.model.as_path()]))?;
         files::ensure_free(path, arguments.report.force)?;
     }
     let model = Model::load(&arguments.model)?;
@@ -100,8 +100,7 @@ impl Report {
 
     /// The page that tells the same.
     fn page<'a>(&self, model: &'a Model, analysis: &'a Analysis<'_>, reading: f64, console: &Console) -> Page<'a> {
-        let stopped = self.stopped.map(|stopped| format!("Stopped by the {stopped}."));
-        let outside = self.samples.filter(|samples| samples.outside > 0).map(|samples| samples.to_string());
+        let stopped = self.stopped.map(|stopped| format!("stopped before it was through: {stopped}"));
         Page {
             model: self.model.clone(),
             command: console.command().to_owned(),
@@ -109,7 +108,8 @@ impl Report {
             network: model.network(),
             layers: &analysis.layers,
             outcome: None,
-            notes: stopped.into_iter().chain(outside).collect(),
+            warnings: self.warnings().into_iter().chain(stopped).collect(),
+            notes: Vec::new(),
             steps: vec![("reading", reading), ("finding stable units", self.seconds - reading)],
             seconds: self.seconds,
         }
@@ -118,15 +118,12 @@ impl Report {
     fn print(&self, console: &Console) -> Result<()> {
         let out = &mut console.report();
         writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
-        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
-            writeln!(out, "{samples}")?;
-        }
         if self.layers.is_empty() {
             writeln!(out, "the network has no ReLU units")?;
             return Ok(());
         }
         stability::print(&self.layers, &self.totals, self.seconds, console)?;
-        let Totals { units, inactive, active, trusted, .. } = self.totals;
+        let Totals { units, inactive, active, .. } = self.totals;
         let stable = 100.0 * (inactive + active) as f64 / units.max(1) as f64;
         write!(out, "{stable:.1}% of {} stable", counted(units, "unit"))?;
         if active > 0 {
@@ -134,13 +131,19 @@ impl Report {
             write!(out, "; stably active units, layer by layer: {by_layer}")?;
         }
         writeln!(out)?;
-        if trusted > 0 {
-            writeln!(
-                out,
-                "{} not proved: the solver says so, to its tolerances, and can be wrong (--trust-solver)",
-                counted(trusted, "verdict")
-            )?;
+        for warning in self.warnings() {
+            writeln!(out, "{} {warning}", doubtful("beware:"))?;
         }
         Ok(())
+    }
+
+    /// What one should not miss.
+    fn warnings(&self) -> Vec<String> {
+        let outside = self.samples.filter(|samples| samples.outside > 0).map(|samples| samples.to_string());
+        let trusted = (self.totals.trusted > 0).then(|| {
+            let verdicts = counted(self.totals.trusted, "verdict");
+            format!("{verdicts} not proved: the solver says so, to its tolerances, and can be wrong (--trust-solver)")
+        });
+        outside.into_iter().chain(trusted).collect()
     }
 }

@@ -7,7 +7,7 @@ use leo_train::library;
 use serde::Serialize;
 
 use crate::args::Data;
-use crate::console::{Console, complain};
+use crate::console::Console;
 
 /// What is where now. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -22,7 +22,9 @@ struct Report<'a> {
 }
 
 pub fn run(arguments: &Data, console: &Console) -> Result<()> {
-    let (folder, fetched) = library::fetch(&arguments.name, arguments.to.as_deref(), &|what| complain(what))?;
+    let phase = console.phase(format!("fetching {}", arguments.name));
+    let (folder, fetched) = library::fetch(&arguments.name, arguments.to.as_deref(), &|_| ())?;
+    drop(phase);
     if arguments.json {
         let folder = folder.display().to_string();
         return console.json(&Report { version: 1, name: &arguments.name, folder, fetched, checked: true });

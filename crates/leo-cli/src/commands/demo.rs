@@ -10,13 +10,13 @@ use clap::Parser;
 use leo_network::write_atomically;
 
 use crate::args::{Arguments, Demo};
-use crate::console::{Console, bold, in_shell};
+use crate::console::{Console, as_argument, bold, in_shell};
 
 /// A network 784-100-100-10 that reads the digits of MNIST, trained with l1 regularisation of 5e-4.
 const MODEL: &[u8] = include_bytes!("../../../../models/mnist/100-100-l1-0.0005-seed-0.onnx");
 
 pub fn run(arguments: &Demo, console: &Console) -> Result<()> {
-    let folder = &arguments.to;
+    let folder = &as_argument(&arguments.to);
     create_dir_all(folder)
         .with_context(|| format!("{}: cannot be made; --to names another folder", folder.display()))?;
     let [model, small, certificate, page] =

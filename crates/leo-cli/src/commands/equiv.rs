@@ -108,7 +108,8 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let inputs = inputs::load(&arguments.domain, &[(first, &arguments.first), (second, &arguments.second)])?;
     let Inputs { domain, samples, .. } = &inputs;
     if let Some(path) = &arguments.counterexample {
-        files::ensure_other(path, "--counterexample", [arguments.first.as_path(), &arguments.second])?;
+        let others = [arguments.first.as_path(), &arguments.second];
+        files::ensure_other(path, "--counterexample", others.into_iter().chain(arguments.domain.files()))?;
     }
     drop(phase);
     let reading = start.elapsed();
@@ -272,7 +273,7 @@ impl Report {
     fn print(&self, out: &mut impl Write, counterexample: Option<&Path>) -> Result<()> {
         writeln!(out, "{} and {}: domain {}", one_line(&self.first), one_line(&self.second), self.domain)?;
         if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
-            writeln!(out, "{samples}")?;
+            writeln!(out, "{} {samples}", doubtful("beware:"))?;
         }
         match (self.verdict, self.proved) {
             (Verdict::Equal, Some(0.0)) => {

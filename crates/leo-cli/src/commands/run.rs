@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::Run;
 use crate::console::Console;
+use crate::files;
 use crate::output::{counted, one_line};
 use crate::samples;
 
@@ -46,6 +47,7 @@ enum Rows<'a> {
 pub fn run(arguments: &Run, console: &Console) -> Result<()> {
     let start = Instant::now();
     if let Some(path) = &arguments.output {
+        files::ensure_other(path, "-o", [arguments.model.as_path(), &arguments.input])?;
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
     let reading = console.phase("reading");

@@ -86,6 +86,11 @@ impl Column<'_> {
         }
     }
 
+    /// How many rows it needs.
+    fn height(&self) -> usize {
+        if matches!(self, Self::Box) { 2 } else { self.len() }
+    }
+
     fn is_gone(&self, row: usize) -> bool {
         matches!(self, Self::Dots(dots) if dots[row].class.contains("gone"))
     }
@@ -98,7 +103,7 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
     let mut columns = vec![Column::ends(network.input().elements())];
     columns.extend(shown.layers.iter().map(|dots| Column::Dots(dots.iter().collect())));
     columns.push(Column::ends(network.outputs().iter().map(outputs_of).sum()));
-    let tallest = columns.iter().map(Column::len).max().unwrap_or(1);
+    let tallest = columns.iter().map(Column::height).max().unwrap_or(1);
     let (width, height) = (columns.len() * COLUMN, tallest * ROW + CAPTION + 8);
     let x = |column: usize| column * COLUMN + COLUMN / 2;
     let y = |column: usize, row: usize| ROW / 2 + 4 + ((tallest - columns[column].len()) * ROW) / 2 + row * ROW;

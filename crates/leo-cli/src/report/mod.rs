@@ -9,9 +9,7 @@ mod network;
 mod ranges;
 mod units;
 
-use std::collections::BTreeMap;
-
-use leo_compress::{History, Rule};
+use leo_compress::History;
 use leo_network::Network;
 use leo_stability::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -34,6 +32,8 @@ pub struct Page<'a> {
     pub layers: &'a [Layer],
     /// What was done to it, if something was to be.
     pub outcome: Option<Outcome<'a>>,
+    /// What nobody should miss.
+    pub warnings: Vec<String>,
     /// What else there is to say.
     pub notes: Vec<String>,
     /// The steps, and how many seconds each took.
@@ -123,12 +123,17 @@ impl Page<'_> {
                         h1 { "Nothing to remove" }
                         p .lede { "All " (counted(self.units(), "unit")) " stay, and so does every number." }
                     }
+                    None if self.units() == 0 => h1 { "No ReLU units" },
                     None => {
-                        h1 { (counts.stable()) " of " (counted(self.units(), "unit")) " are stable" }
-                        p .lede { "Each of them is always on, or always off, on the whole domain: proved." }
+                        h1 { (counted(counts.stable(), "stable unit")) " of " (grouped(self.units())) }
+                        p .lede {
+                            "A stable unit is always on, or always off, on the whole domain"
+                            @if self.layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.trusted) { "." } @else { ": proved." }
+                        }
                     }
                 }
                 p { b { (self.model) } ", domain: " (self.domain) }
+                @for warning in &self.warnings { p .warning { (warning) } }
                 @for note in &self.notes { p .note { (note) } }
                 ul .tiles {
                     @match &self.outcome {
@@ -153,8 +158,6 @@ impl Page<'_> {
 
     fn removed(&self) -> Markup {
         let Some(outcome) = self.outcome.as_ref().filter(|outcome| outcome.changed) else { return html! {} };
-        let mut counts: BTreeMap<Rule, usize> = BTreeMap::new();
-        outcome.history.removed.iter().flatten().flatten().for_each(|rule| *counts.entry(*rule).or_default() += 1);
         let carriers = outcome.history.carriers();
         html! {
             section {
@@ -162,7 +165,7 @@ impl Page<'_> {
                 table {
                     tbody {
                         tr { td { "units before" } td .n { (grouped(self.units())) } }
-                        @for (rule, count) in counts {
+                        @for (rule, count) in outcome.history.by_rule() {
                             tr { td { (units::what_became(rule).1) } td .n { "− " (grouped(count)) } }
                         }
                         @if carriers > 0 {
@@ -180,6 +183,7 @@ impl Page<'_> {
         html! {
             section {
                 h2 { "Sizes" }
+                p .note { "Bytes are those of an ONNX file with all its weights in it, not packed." }
                 table .bars {
                     thead { tr { th { "" } th .n { "before" } th .n { "after" } th .n { "left" } th {} } }
                     tbody {
@@ -228,9 +232,7 @@ impl Page<'_> {
                         " is the rounding of weights; the rest is a margin. The largest difference seen is " (short(outcome.observed)) "."
                     }
                 }
-                p {
-                    "The certificate was checked, before anything was written, against these two files:"
-                }
+                p { "The certificate was checked, before anything was written, against these two files (their SHA-256, unpacked if they are gzip):" }
                 dl {
                     @for (name, sha256) in &outcome.files { dt { (name) } dd { code { (sha256) } } }
                 }
@@ -251,7 +253,7 @@ impl Outcome<'_> {
     fn verdict(&self) -> Markup {
         html! {
             @if self.delta == 0.0 {
-                "All outputs are exactly what they were, on the whole domain. "
+                "All outputs are exactly what they were, on the whole domain, in real arithmetic. "
             } @else {
                 "No output moves by more than " b { (short(self.delta)) } ", on the whole domain. "
             }

@@ -22,7 +22,7 @@ pub fn section(page: &Page<'_>, known: &Known) -> Markup {
             } @else {
                 p {
                     "A bar is all that a unit's sum can be on the domain, before the ReLU, and a little more. A unit whose bar stays below zero is always off; one whose bar stays
-                    above zero is always on. Away from zero the scale goes by powers of ten."
+                    above zero is always on. Away from zero the scale goes by powers of ten. Layers and units are counted from 1."
                 }
             }
             @for (index, (layer, marks)) in page.layers.iter().zip(&known.layers).enumerate() {

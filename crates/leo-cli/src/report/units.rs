@@ -6,7 +6,7 @@ use leo_compress::{History, Place, Rule};
 use leo_stability::{Layer, Status, Unit};
 
 use crate::number::{lower, upper};
-use crate::output::{counted, grouped, listed};
+use crate::output::{counted, listed};
 use crate::search;
 
 /// How many marks a layer may have.
@@ -95,8 +95,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn stable(self) -> String {
-        grouped(self.by_status[0] + self.by_status[1])
+    pub fn stable(self) -> usize {
+        self.by_status[0] + self.by_status[1]
     }
 
     /// Each kind that there is, and how many there are of it.
@@ -104,7 +104,7 @@ impl Counts {
         STATUSES.into_iter().map(in_words).zip(self.by_status).filter(|(_, count)| *count > 0)
     }
 
-    /// Each kind that there is, what the style calls it, and how many there are of it.
+    /// The same without words.
     pub fn styled(self) -> impl Iterator<Item = (Status, usize)> {
         STATUSES.into_iter().zip(self.by_status).filter(|(_, count)| *count > 0)
     }

@@ -52,6 +52,7 @@ impl Place {
         let shipped = model("100-100-l1-0.0005");
         fs::copy(&shipped, self.path("model.onnx"))?;
         fs::copy(models().join("digits.onnx"), self.path("exported.onnx"))?;
+        fs::copy(models().join("digits.onnx"), self.path("pipeline.onnx"))?;
         fs::write(self.path("acas.nnet"), THREE)?;
         let bounds = (0..784).map(|x| format!("(assert (>= X_{x} 0))\n(assert (<= X_{x} 1))\n")).collect::<String>();
         let names = (0..784).map(|x| format!("(declare-const X_{x} Real)\n")).collect::<String>();

@@ -68,13 +68,48 @@ fn names_in_files_are_only_text() -> Anything {
     Ok(())
 }
 
+/// What only a solver says is not called proved, and a warning says so.
+#[cfg(feature = "highs")]
+#[test]
+fn a_page_does_not_call_proved_what_is_trusted() -> Anything {
+    let folder = tempfile::tempdir()?;
+    // Its maximum is 1e-8 times 783 minus 5e-6, above 0, and within the solver's tolerance.
+    let (weights, ones) = (vec!["1e-8"; 783].join(","), |count: usize, text: &str| vec![text; count].join(","));
+    let (zeros, all) = (ones(784, "0"), ones(784, "1"));
+    let (means, ranges) = (ones(785, "0"), ones(785, "1"));
+    let text =
+        format!("2,784,1,784,\n784,1,1,\n0,\n{zeros},\n{all},\n{means},\n{ranges},\n-1,{weights},\n-5e-6,\n1,\n0,\n");
+    std::fs::write(folder.path().join("near.nnet"), text)?;
+    let arguments =
+        ["analyze", "near.nnet", "--domain", "0,1", "--engine", "milp", "--trust-solver", "--report", "page.html"];
+    let output = leo(folder.path(), &arguments);
+    assert!(output.status.success(), "{output:?}");
+    let page = std::fs::read_to_string(folder.path().join("page.html"))?;
+    assert!(page.contains("<p class=\"warning\">1 verdict not proved: the solver says so"), "{page}");
+    assert!(page.contains("on the whole domain.</p>") && !page.contains(": proved."));
+    Ok(())
+}
+
+#[test]
+fn a_network_without_units_has_a_page() -> Anything {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("line.nnet"), "1,1,1,1,\n1,1,\n0,\n0,\n1,\n0,0,\n1,1,\n2,\n1,\n")?;
+    let arguments = ["analyze", "line.nnet", "--domain", "0,1", "--report", "page.html"];
+    assert!(leo(folder.path(), &arguments).status.success());
+    let page = std::fs::read_to_string(folder.path().join("page.html"))?;
+    assert!(page.contains("<h1>No ReLU units</h1>") && page.contains("The network has no ReLU units."));
+    let (path, _) = compress(folder.path(), "line.nnet", "small")?;
+    assert!(std::fs::read_to_string(path)?.contains("<h1>Nothing to remove</h1>"));
+    Ok(())
+}
+
 #[test]
 fn analyze_writes_a_page_too() -> Anything {
     let folder = three_units()?;
     let arguments = ["analyze", "three.nnet", "--domain", "0,1", "--report", "page.html"];
     assert!(leo(folder.path(), &arguments).status.success());
     let page = std::fs::read_to_string(folder.path().join("page.html"))?;
-    assert!(page.contains("<h1>2 of 3 units are stable</h1>") && !page.contains("became"));
+    assert!(page.contains("<h1>2 stable units of 3</h1>") && !page.contains("became"));
     let again = leo(folder.path(), &arguments);
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8(again.stderr)?.contains("page.html: is there already; --force overwrites it"));

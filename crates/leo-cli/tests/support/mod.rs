@@ -12,9 +12,16 @@ pub type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 /// The program, about to run in a folder.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
-    // Where the tests run must not show.
-    command.current_dir(folder).args(arguments).env_remove("COLUMNS").env_remove("NO_COLOR");
+    command.current_dir(folder).args(arguments);
+    forget_terminal(&mut command);
     command
+}
+
+/// Where the tests run must not show.
+pub fn forget_terminal(command: &mut Command) {
+    for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
 }
 
 /// What a run in a folder gives.

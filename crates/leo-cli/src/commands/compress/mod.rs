@@ -13,7 +13,7 @@ use leo_network::{Domain, Format, Model, write_together};
 
 use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
-use crate::console::{Console, in_shell};
+use crate::console::{Console, as_argument, in_shell};
 use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
@@ -26,9 +26,10 @@ use summary::{Kept, Parts, Report, Size, Steps};
 pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
-    let targets = Targets::new(arguments)?;
     let phase = console.phase("reading");
     let sealed = Sealed::load(&arguments.model)?;
+    let targets = Targets::new(arguments)?;
+    let console = &console.beside(&targets.network, arguments.json)?;
     let model = &sealed.model;
     let inputs = inputs::load(&arguments.domain, &[(model, &arguments.model)])?;
     let Inputs { domain, samples, .. } = &inputs;
@@ -139,8 +140,8 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         targets.page(&report, &before, &compressed, hashes, console).render()
     });
     let files = [
-        (targets.certificate.as_deref(), Some(&certificate_bytes[..])),
         (Some(targets.network.as_path()), Some(&bytes[..])),
+        (targets.certificate.as_deref(), Some(&certificate_bytes[..])),
         (targets.page.as_deref(), page.as_ref().map(String::as_bytes)),
     ];
     write_together(&files.into_iter().filter_map(|(path, bytes)| path.zip(bytes)).collect::<Vec<_>>())?;
@@ -163,7 +164,6 @@ impl<'a> Targets<'a> {
         let model = arguments.model.as_path();
         let network = arguments.output.clone().unwrap_or_else(|| files::smaller_than(model));
         files::ensure_onnx(&network)?;
-        files::ensure_other(&network, "-o", [model])?;
         let certificate = match &arguments.certificate {
             Some(path) => Some(path.clone()),
             // Beside what is no file, there is no place for one.
@@ -171,12 +171,14 @@ impl<'a> Targets<'a> {
             None => Some(files::certificate_of(&network)),
         };
         let page = arguments.report.page.clone();
+        let read: Vec<&Path> = arguments.domain.files().chain(arguments.labels.as_deref()).chain([model]).collect();
+        files::ensure_other(&network, "-o", read.iter().copied())?;
         if let Some(path) = &certificate {
-            files::ensure_other(path, "--certificate", [model, &network])?;
+            files::ensure_other(path, "--certificate", read.iter().copied().chain([network.as_path()]))?;
         }
         if let Some(path) = &page {
-            let others = [Some(model), Some(&network), certificate.as_deref()];
-            files::ensure_other(path, "--report", others.into_iter().flatten())?;
+            let written = [Some(network.as_path()), certificate.as_deref()].into_iter().flatten();
+            files::ensure_other(path, "--report", read.into_iter().chain(written))?;
         }
         for path in [Some(&network), certificate.as_ref(), page.as_ref()].into_iter().flatten() {
             files::ensure_free(path, arguments.report.force)?;
@@ -193,10 +195,10 @@ impl<'a> Targets<'a> {
         [first, second]: [String; 2],
         console: &Console,
     ) -> Page<'b> {
-        let check = self
-            .certificate
-            .as_ref()
-            .map(|certificate| in_shell([Path::new("check"), &self.arguments.model, &self.network, certificate]));
+        let check = self.certificate.as_ref().map(|certificate| {
+            let files = [&self.arguments.model, &self.network, certificate].map(|path| as_argument(path));
+            in_shell([PathBuf::from("check")].into_iter().chain(files))
+        });
         Page {
             model: report.model.clone(),
             command: console.command().to_owned(),
@@ -215,6 +217,7 @@ impl<'a> Targets<'a> {
                 certificate: report.certificate.clone(),
                 check,
             }),
+            warnings: report.warnings(),
             notes: report.notes(),
             steps: report.steps.named().to_vec(),
             seconds: report.seconds,

@@ -11,7 +11,7 @@ use leo_network::onnx::Document;
 use serde::Serialize;
 
 use crate::accuracy::Accuracy;
-use crate::console::{Console, good};
+use crate::console::{Console, doubtful, good};
 use crate::domain::Bounds;
 use crate::number::{duration, short};
 use crate::output::{counted, grouped, listed, one_line};
@@ -114,6 +114,9 @@ pub struct Steps {
     pub certifying: f64,
 }
 
+/// How much may be left out on purpose before it is worth a warning.
+const VISIBLE: f64 = 1e-3;
+
 impl Report {
     /// What is measured, before and after.
     pub fn sizes(&self) -> [(&'static str, usize, usize); 4] {
@@ -126,16 +129,32 @@ impl Report {
         ]
     }
 
-    /// What else there is to know: whatever is not as one might expect.
+    /// What one should not miss.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
+            warnings.push(samples.to_string());
+        }
+        let accuracy = self.accuracy.as_ref().filter(|accuracy| accuracy.changed > 0);
+        warnings.extend(accuracy.map(Accuracy::to_string));
+        if self.delta_parts.approximation >= VISIBLE {
+            let left_out = short(self.delta_parts.approximation);
+            warnings.push(format!(
+                "{left_out} was left out on purpose: little beside the largest numbers that the outputs can reach on this domain, perhaps much beside yours; \
+                 --tolerance 0 leaves nothing out"
+            ));
+        }
+        warnings
+    }
+
+    /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
-            notes.push(samples.to_string());
-        }
         for Kept { layer, units, reason } in &self.kept {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
         }
-        notes.extend(self.accuracy.as_ref().map(Accuracy::to_string));
+        let accuracy = self.accuracy.as_ref().filter(|accuracy| accuracy.changed == 0);
+        notes.extend(accuracy.map(Accuracy::to_string));
         if self.unread_inputs > 0 {
             notes.push(format!("{} no part in it any more", take(self.unread_inputs)));
         }
@@ -160,9 +179,15 @@ impl Report {
             self.print_change(console)?;
         } else {
             writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
+            if self.before.units > 0 {
+                writeln!(out, "(leo analyze shows why: units that can be on and off are needed)")?;
+            }
         }
         for note in self.notes() {
             writeln!(out, "{note}")?;
+        }
+        for warning in self.warnings() {
+            writeln!(out, "{} {warning}", doubtful("beware:"))?;
         }
         if console.is_verbose() {
             let steps = self.steps.named().map(|(step, seconds)| format!("{step} {}", duration(seconds)));
@@ -204,7 +229,11 @@ impl Report {
         let [delta, approximation, rounding, observed] =
             [self.delta, approximation, rounding, self.observed].map(short);
         writeln!(out, "{}: on the whole domain no output moves by more than {delta}", good("proved"))?;
-        writeln!(out, "  {approximation} left out on purpose (--tolerance {}), {rounding} rounding", self.tolerance)?;
+        let tolerance = &self.tolerance;
+        writeln!(
+            out,
+            "  {approximation} left out on purpose (--tolerance {tolerance}), {rounding} rounding, and a margin"
+        )?;
         writeln!(out, "  the largest difference seen is {observed}")?;
         Ok(())
     }
