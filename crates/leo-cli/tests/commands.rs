@@ -6,16 +6,10 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use assert_cmd::Command;
 use leo_network::Array;
 use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
 
-type Anything = Result<(), Box<dyn std::error::Error>>;
-
-fn leo(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
-    command.current_dir(folder).args(arguments).output().expect("the program runs")
-}
+use support::{Anything, leo};
 
 fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
