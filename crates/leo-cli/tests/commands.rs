@@ -1,5 +1,7 @@
 //! The program as people meet it: what it prints, its exit codes, and what it does with bad input.
 
+#[path = "support/mod.rs"]
+mod program;
 #[path = "../../leo-network/tests/support/mod.rs"]
 mod support;
 
@@ -9,7 +11,7 @@ use std::process::Output;
 use leo_network::Array;
 use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
 
-use support::{Anything, leo};
+use program::{Anything, leo};
 
 fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
