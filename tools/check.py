@@ -346,7 +346,6 @@ def distances(first, second, link, lo, hi):
                 else:
                     claims = [(role, 0.0) if role == "linear" else list(role.items())[0] if isinstance(role, dict) else
                               (role[0], (role + [1.0])[1:3]) for role in link["roles"][j]]
-                prove(len(claims) == value.size, "layer %d of the second network has %d units", j, value.size)
                 e = layer(j, g, low, high, claims, others)
                 known.update({j: (g, e)} if found is both[0] else {})
             aside.append(e)  # Those of the second network, which come after, are never looked at
@@ -380,7 +379,8 @@ def check(*paths):
     prove(len(lo) == len(hi) == domain["inputs"] == sizes[0][0] and (lo <= hi).all(), "the domain does not fit")
     total = [exact([-delta]) for delta in c["delta"]]
     for first, second, link in zip(nets, nets[1:], links):
-        prove([len(link["layers"]), len(link["roles"])] == [len(first.layers), len(second.layers)], "other layers")
+        prove([len(link["layers"])] + [len(roles) for roles in link["roles"]] ==
+              [len(first.layers)] + [second.values[v].size for v in second.layers], "other layers or units")
         found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
         witnesses(first, link, lo, hi)
         if first is not second: total = [a + b for a, b in zip(total, distances(first, second, link, *found))]

@@ -187,6 +187,12 @@ fn samples_and_labels_are_compared() -> Anything {
     Array::new(vec![2], vec![0_i64, 1])?.save(&folder.path().join("few.npy"))?;
     let complaint = refusal(folder.path(), &with_labels("few.npy"))?;
     assert!(complaint.contains("few.npy: 2 labels for 10 samples"), "{complaint}");
+    Array::new(vec![10], vec![10_i64; 10])?.save(&folder.path().join("eleventh.npy"))?;
+    let complaint = refusal(folder.path(), &with_labels("eleventh.npy"))?;
+    assert!(
+        complaint.contains("10 is no answer of a network with 10 outputs: labels count them from 0"),
+        "{complaint}"
+    );
     Array::new(vec![10], vec![0.5_f64; 10])?.save(&folder.path().join("halves.npy"))?;
     let complaint = refusal(folder.path(), &with_labels("halves.npy"))?;
     assert!(complaint.contains("halves.npy: holds 0.5, and labels are whole numbers"), "{complaint}");
@@ -263,6 +269,18 @@ fn only_regular_files_are_replaced() -> Anything {
     let reader = Command::new("cat").arg(path("pipe")).stdout(Stdio::piped()).spawn()?;
     report(folder.path(), &["three.nnet", "-o", "pipe", "--domain", "0,1"])?;
     assert!(reader.wait_with_output()?.stdout == std::fs::read(path("real.onnx"))?);
+    Ok(())
+}
+
+/// On a box where outputs can be astronomical, what is left out may matter.
+#[test]
+fn a_box_that_is_too_large_is_warned_about() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let network = model("100-100-l1-0.0005");
+    let said = |domain: &str| printed(&leo(folder.path(), &[&network, "-o", "small.onnx", domain, "--force"]));
+    assert!(!said("--domain=0,1")?.contains("beware"));
+    let large = said("--domain=-1e9,1e9")?;
+    assert!(large.contains("beware: ") && large.contains("--tolerance 0 leaves nothing out"), "{large}");
     Ok(())
 }
 

@@ -182,3 +182,44 @@ fn no_terminal_is_no_problem() -> Anything {
     assert!(leo_network::Model::load(&folder.path().join("small.onnx")).is_ok());
     Ok(())
 }
+
+/// A network may go to standard output, alone.
+#[test]
+fn networks_go_to_standard_output_alone() -> Anything {
+    let folder = three_units()?;
+    for arguments in [
+        &["convert", "three.nnet", "-o", "/dev/stdout"][..],
+        &["compress", "three.nnet", "-o", "/dev/stdout", "--domain", "0,1"],
+    ] {
+        let output = leo(folder.path(), arguments);
+        assert!(output.status.success(), "{output:?}");
+        std::fs::write(folder.path().join("copy.onnx"), &output.stdout)?;
+        assert!(leo(folder.path(), &["inspect", "copy.onnx"]).status.success(), "{arguments:?}");
+        let said = complaint(&leo(folder.path(), &[arguments, &["--json"]].concat()))?;
+        assert!(said.contains("/dev/stdout: --json goes there, too"), "{said}");
+    }
+    Ok(())
+}
+
+/// No command writes over what it reads, whatever it is told.
+#[test]
+fn nothing_that_is_read_is_written() -> Anything {
+    let folder = three_units()?;
+    Array::new(vec![2, 1], vec![0.5_f64, 1.0])?.save(&folder.path().join("x.npy"))?;
+    leo(folder.path(), &["convert", "three.nnet", "-o", "three.onnx"]);
+    let before = std::fs::read(folder.path().join("x.npy"))?;
+    for arguments in [
+        &["run", "three.onnx", "-i", "x.npy", "-o", "./x.npy"][..],
+        &["equiv", "three.onnx", "three.nnet", "--domain", "0,1", "--data", "x.npy", "--counterexample", "x.npy"],
+        &["compress", "three.onnx", "--domain", "0,1", "--data", "x.npy", "--report", "x.npy", "--force"],
+        &["compress", "three.onnx", "--domain", "0,1", "--data", "x.npy", "--certificate", "x.npy", "--force"],
+        &["analyze", "three.onnx", "--domain", "0,1", "--data", "x.npy", "--report", "./x.npy", "--force"],
+        &["analyze", "three.onnx", "--domain", "0,1", "--report", "three.onnx", "--force"],
+        &["convert", "three.onnx", "-o", "./three.onnx", "--force"],
+    ] {
+        let said = complaint(&leo(folder.path(), arguments))?;
+        assert!(said.contains("would overwrite"), "{arguments:?}: {said}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("x.npy"))?, before);
+    Ok(())
+}
