@@ -107,6 +107,10 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
         let removed: usize = after.history.count().values().sum();
         prop_assert_eq!(removed, many - few, "{:?}: {:?}", label, after.history.count());
         check_history(&after)?;
+        if options.tolerance() == Tolerance::Zero {
+            let points: Vec<f64> = (0..8).flat_map(|_| random_point(&mut random, &domain)).collect();
+            check_origins(&before, &after, &points, 1e-4 * scale)?;
+        }
         prop_assert!(after.changed || after.document.to_bytes().ok() == before.to_bytes().ok());
         let again = shrink(&after.document, &domain, &options);
         prop_assert!(
@@ -134,6 +138,26 @@ fn check_history(after: &Compressed) -> Result<(), TestCaseError> {
     }
     for (kept, removed) in kept.iter().flatten().zip(removed.iter().flatten()) {
         prop_assert_eq!(*kept, removed.is_none());
+    }
+    Ok(())
+}
+
+/// Units that stay are what they were.
+fn check_origins(before: &Document, after: &Compressed, points: &[f64], tolerance: f64) -> Result<(), TestCaseError> {
+    let hidden = |network: &Network| -> Vec<Vec<f64>> {
+        let evaluator = Evaluator::<f64>::new(network);
+        let mut workspace = evaluator.workspace();
+        let values = evaluator.forward(&mut workspace, points);
+        network.relu_layers().map(|layer| values.get(network.result_of(layer)).to_vec()).collect()
+    };
+    let [old, new] = [before.network(), after.document.network()].map(hidden);
+    for (origins, values) in after.history.origins.iter().zip(&new) {
+        for (index, value) in values.iter().enumerate() {
+            let Some(place) = origins[index % origins.len()] else { continue };
+            let width = after.history.layers[place.layer].units.len();
+            let was = old[place.layer][index / origins.len() * width + place.unit];
+            prop_assert!((value - was).abs() <= tolerance, "{:?}: {} instead of {}", place, value, was);
+        }
     }
     Ok(())
 }
