@@ -272,6 +272,21 @@ fn only_regular_files_are_replaced() -> Anything {
     Ok(())
 }
 
+/// Predictions are compared also where nobody knows the right ones.
+#[test]
+fn samples_alone_are_compared_too() -> Anything {
+    let folder = three_units()?;
+    Array::new(vec![3, 784], vec![0.5_f32; 3 * 784])?.save(&folder.path().join("grey.npy"))?;
+    let network = model("100-100-l1-0.0005");
+    let json = report(folder.path(), &[&network, "-o", "small.onnx", "--domain", "0,1", "--data", "grey.npy"])?;
+    assert_eq!(json["accuracy"], serde_json::json!({"samples": 3, "changed": 0, "ties": 0, "outside": 0}));
+    // A single output is no choice.
+    Array::new(vec![2, 1], vec![0.0_f32, 1.0])?.save(&folder.path().join("x.npy"))?;
+    let json = report(folder.path(), &["three.nnet", "-o", "small.onnx", "--domain", "0,1", "--data", "x.npy"])?;
+    assert!(json.get("accuracy").is_none());
+    Ok(())
+}
+
 /// On a box where outputs can be astronomical, what is left out may matter.
 #[test]
 fn a_box_that_is_too_large_is_warned_about() -> Anything {

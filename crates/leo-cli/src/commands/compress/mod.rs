@@ -78,10 +78,14 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
             "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {proved:e} is proved; nothing was written"
         );
     }
-    let accuracy = match (samples, &labels) {
-        (Some(samples), Some(labels)) => {
+    let accuracy = match samples {
+        Some(samples) if compressed.changed || labels.is_some() => {
             let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
-            Some(Accuracy::of(&models, samples, labels, domain, proved)?)
+            match (Accuracy::of(&models, samples, labels.as_deref(), domain, proved), &labels) {
+                (compared, Some(_)) => compared?,
+                // Nobody asked for it: what cannot be run, because it takes another batch, say, is not compared.
+                (compared, None) => compared.unwrap_or(None),
+            }
         }
         _ => None,
     };

@@ -49,7 +49,7 @@ pub struct Report {
     pub undecided: usize,
     /// What stopped the search for stable units, if something did.
     pub stopped: Option<&'static str>,
-    /// With --labels.
+    /// With --data, if the outputs are a choice among answers; the shares of right ones with --labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Accuracy>,
     /// Where the proof was written.
