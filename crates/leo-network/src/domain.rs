@@ -74,7 +74,9 @@ pub enum DomainError {
         network: usize,
     },
     /// No samples, or samples for another network.
-    #[error("holds an array of shape {given:?}, not samples of shape {wanted:?}; the first axis counts samples")]
+    #[error(
+        "holds an array of shape {given:?}, not samples of shape {wanted:?}; the first axis counts samples, and there must be one"
+    )]
     Samples {
         /// The array's shape.
         given: Vec<usize>,

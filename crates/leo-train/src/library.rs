@@ -68,7 +68,7 @@ pub enum LibraryError {
         folder: PathBuf,
     },
     /// The folder cannot be written to.
-    #[error("{}: {error}", .path.display())]
+    #[error("{}: cannot be written: {error}; --to names another folder", .path.display())]
     Io {
         /// Which file or folder.
         path: PathBuf,
@@ -100,6 +100,8 @@ pub fn locate(name: impl AsRef<Path>) -> Result<PathBuf, LibraryError> {
         }
     }
     tried.extend(cache(path));
+    // An absolute path is the same everywhere.
+    tried.dedup();
     match tried.iter().find(|place| DataSet::is_at(place)) {
         Some(place) => Ok(place.clone()),
         None => Err(LibraryError::NotFound { name: path.display().to_string(), tried }),

@@ -1,5 +1,6 @@
 //! `leo data`
 
+use std::cell::RefCell;
 use std::io::Write;
 
 use anyhow::Result;
@@ -22,8 +23,9 @@ struct Report<'a> {
 }
 
 pub fn run(arguments: &Data, console: &Console) -> Result<()> {
-    let phase = console.phase(format!("fetching {}", arguments.name));
-    let (folder, fetched) = library::fetch(&arguments.name, arguments.to.as_deref(), &|_| ())?;
+    let phase = RefCell::new(None);
+    let say = |what: &str| drop(phase.replace(Some(console.phase(what.to_owned()))));
+    let (folder, fetched) = library::fetch(&arguments.name, arguments.to.as_deref(), &say)?;
     drop(phase);
     if arguments.json {
         let folder = folder.display().to_string();
