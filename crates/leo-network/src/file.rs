@@ -203,17 +203,20 @@ enum Prepared {
 struct Complete {
     file: NamedTempFile,
     path: PathBuf,
-    folder: PathBuf,
     _unfinished: Unfinished,
 }
 
 impl Complete {
+    fn folder(&self) -> &Path {
+        self.file.path().parent().unwrap_or(Path::new("."))
+    }
+
     fn name(self) -> io::Result<Named> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".leo-").suffix(".old");
         let before = match self.path.exists() {
             false => Before::Nothing,
-            true => match builder.make_in(&self.folder, |path| std::fs::hard_link(&self.path, path)) {
+            true => match builder.make_in(self.folder(), |path| std::fs::hard_link(&self.path, path)) {
                 Ok(link) => Before::Link(link.into_temp_path()),
                 Err(_) => Before::Lost,
             },
@@ -278,7 +281,7 @@ fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
     let mut plain = file.as_file();
     plain.write_all(bytes)?;
     plain.sync_all()?;
-    Ok(Prepared::Complete(Complete { file, path, folder, _unfinished: unfinished }))
+    Ok(Prepared::Complete(Complete { file, path, _unfinished: unfinished }))
 }
 
 /// Where a link leads, also if nothing is there yet.
