@@ -25,7 +25,7 @@ const WIDEST: u16 = 100;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verbosity {
+enum Verbosity {
     /// Only errors, and what was asked for.
     Quiet,
     /// A report.
@@ -77,14 +77,14 @@ impl Console {
         Self { command: in_shell(words.iter().skip(1)), ..self.clone() }
     }
 
-    /// The same console without reports, if standard output is where this file goes: they would be mixed up.
+    /// The same console without reports, if standard output is where one of these files goes: they would be mixed up.
     ///
     /// # Errors
     /// If JSON is to go there, too.
-    pub fn beside(&self, path: &Path, json: bool) -> Result<Self> {
-        if !files::is_standard_output(path) {
+    pub fn beside<'a>(&self, paths: impl IntoIterator<Item = &'a Path>, json: bool) -> Result<Self> {
+        let Some(path) = paths.into_iter().find(|path| files::is_standard_output(path)) else {
             return Ok(self.clone());
-        }
+        };
         ensure!(!json, "{}: --json goes there, too; give the file another name", path.display());
         Ok(Self { verbosity: Verbosity::Quiet, is_watched: false, ..self.clone() })
     }
@@ -107,6 +107,14 @@ impl Console {
     /// Where a report goes. What nobody reads, because of `--quiet` or a closed pipe, is no error.
     pub fn report(&self) -> Printer {
         Printer { stream: (self.verbosity != Verbosity::Quiet).then(|| AutoStream::auto(stdout())) }
+    }
+
+    /// Says what one should not miss.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn warn(&self, what: impl Display) -> Result<()> {
+        Ok(writeln!(self.report(), "{} {what}", doubtful("beware:"))?)
     }
 
     /// Where an answer goes that was asked for, whatever else is said.

@@ -22,7 +22,7 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 /// Whether a name ends in a suffix, in whatever case.
-pub fn has_suffix(path: &Path, suffix: &str) -> bool {
+fn has_suffix(path: &Path, suffix: &str) -> bool {
     path.extension().is_some_and(|own| own.eq_ignore_ascii_case(suffix))
 }
 

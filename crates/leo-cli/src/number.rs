@@ -56,6 +56,11 @@ fn towards(number: f64, side: Ordering) -> String {
     short(if side == Ordering::Less { number - unit / 2.0 } else { number + unit / 2.0 })
 }
 
+/// A part of something, in hundredths.
+pub fn percent(part: usize, whole: usize) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
 /// Seconds, in milliseconds if they are few.
 pub fn duration(seconds: f64) -> String {
     if seconds < 1.0 { format!("{:.1} ms", 1e3 * seconds) } else { format!("{seconds:.1} s") }

@@ -30,8 +30,8 @@ pub fn options<'a>(
     start: Instant,
     samples: Option<&'a Array>,
     bar: &'a AnalysisBar,
-) -> Result<Options<'a>> {
-    Ok(Options {
+) -> Options<'a> {
+    Options {
         engine: match arguments.engine {
             EngineName::Auto => Engine::Auto,
             EngineName::Bounds => Engine::Bounds,
@@ -45,7 +45,7 @@ pub fn options<'a>(
         stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")),
         progress: Some(bar),
         ..Options::default()
-    })
+    }
 }
 
 /// What reports call an engine.

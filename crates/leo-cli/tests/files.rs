@@ -198,6 +198,10 @@ fn networks_go_to_standard_output_alone() -> Anything {
         let said = complaint(&leo(folder.path(), &[arguments, &["--json"]].concat()))?;
         assert!(said.contains("/dev/stdout: --json goes there, too"), "{said}");
     }
+    // So may a page.
+    let output = leo(folder.path(), &["analyze", "three.nnet", "--domain", "0,1", "--report", "/dev/stdout"]);
+    let page = String::from_utf8(output.stdout)?;
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{page}");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use leo_stability::{Analysis, HAS_SOLVER, Options, Stopped, analyze};
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
-use crate::console::{Console, doubtful};
+use crate::console::Console;
 use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
@@ -48,15 +48,18 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
         files::ensure_other(path, "--report", arguments.domain.files().chain([arguments.model.as_path()]))?;
         files::ensure_free(path, arguments.report.force)?;
     }
+    let console = &console.beside(arguments.report.page.as_deref(), arguments.json)?;
+    let phase = console.phase("reading");
     let model = Model::load(&arguments.model)?;
     let inputs = inputs::load(&arguments.domain, &[(&model, &arguments.model)])?;
     let Inputs { domain, samples, .. } = &inputs;
+    drop(phase);
     let reading = start.elapsed().as_secs_f64();
     let bar = AnalysisBar::new(console);
     let options = Options {
         trust_solver: arguments.trust_solver,
         witnesses: arguments.witnesses,
-        ..search::options(&arguments.search, start, samples.as_ref(), &bar)?
+        ..search::options(&arguments.search, start, samples.as_ref(), &bar)
     };
     let analysis = analyze(model.network(), domain, &options).with_context(|| inputs.source.clone())?;
     bar.finish();
@@ -132,7 +135,7 @@ impl Report {
         }
         writeln!(out)?;
         for warning in self.warnings() {
-            writeln!(out, "{} {warning}", doubtful("beware:"))?;
+            console.warn(warning)?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ struct Report {
 
 pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     let output = &arguments.output;
-    let console = &console.beside(output, arguments.json)?;
+    let console = &console.beside([output.as_path()], arguments.json)?;
     files::ensure_onnx(output)?;
     files::ensure_other(output, "-o", [arguments.model.as_path()])?;
     files::ensure_free(output, arguments.force)?;

@@ -137,7 +137,7 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let (mut unmatched, mut stopped) = ([vec![], vec![]], None);
     if !is_different {
         let bar = AnalysisBar::new(console);
-        let options = search::options(&arguments.search, start, samples.as_ref(), &bar)?;
+        let options = search::options(&arguments.search, start, samples.as_ref(), &bar);
         // Mostly that is enough without a search for units that are hard to decide.
         let quick = Options { engine: Engine::Bounds, nodes: Some(0), ..options };
         let mut compared = equivalent(networks[0], networks[1], domain, &quick);
@@ -200,7 +200,7 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
         console.json(&report)?;
     } else {
         let out = &mut console.report();
-        report.print(out, arguments.counterexample.as_deref())?;
+        report.print(console, arguments.counterexample.as_deref())?;
         if console.is_verbose() && report.verdict == Verdict::Equal {
             report.print_outputs(out)?;
         }
@@ -270,10 +270,11 @@ impl fmt::Display for Alone {
 }
 
 impl Report {
-    fn print(&self, out: &mut impl Write, counterexample: Option<&Path>) -> Result<()> {
+    fn print(&self, console: &Console, counterexample: Option<&Path>) -> Result<()> {
+        let out = &mut console.report();
         writeln!(out, "{} and {}: domain {}", one_line(&self.first), one_line(&self.second), self.domain)?;
         if let Some(samples) = self.samples.filter(|samples| samples.outside > 0) {
-            writeln!(out, "{} {samples}", doubtful("beware:"))?;
+            console.warn(samples)?;
         }
         match (self.verdict, self.proved) {
             (Verdict::Equal, Some(0.0)) => {

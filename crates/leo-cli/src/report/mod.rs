@@ -14,8 +14,8 @@ use leo_network::Network;
 use leo_stability::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::number::{duration, short};
-use crate::output::{counted, grouped};
+use crate::number::{duration, percent, short, upper};
+use crate::output::{counted, grouped, one_line};
 use network::Picture;
 use units::Known;
 
@@ -79,7 +79,7 @@ impl Page<'_> {
                         content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
                     meta name="color-scheme" content="light dark";
                     meta name="generator" content={ "Leo " (env!("CARGO_PKG_VERSION")) };
-                    title { (self.model) ": Leo" }
+                    title { (one_line(&self.model)) ": Leo" }
                     style { (PreEscaped(include_str!("style.css"))) }
                 }
                 body {
@@ -132,7 +132,7 @@ impl Page<'_> {
                         }
                     }
                 }
-                p { b { (self.model) } ", domain: " (self.domain) }
+                p { b { (one_line(&self.model)) } ", domain: " (self.domain) }
                 @for warning in &self.warnings { p .warning { (warning) } }
                 @for note in &self.notes { p .note { (note) } }
                 ul .tiles {
@@ -145,7 +145,7 @@ impl Page<'_> {
                                     @if before != after { span { (percent(after, before)) " left" } }
                                 }
                             }
-                            li { span { "delta, proved" } b { (short(outcome.delta)) } span { (short(outcome.observed)) " seen" } }
+                            li { span { "delta, proved" } b { (upper(outcome.delta)) } span { (short(outcome.observed)) " seen" } }
                         }
                         None => @for (name, number) in counts.named() {
                             li { span { (name) } b { (grouped(number)) } span { (percent(number, self.units())) } }
@@ -227,17 +227,17 @@ impl Page<'_> {
                     p { "On the whole domain all outputs are exactly what they were, in real arithmetic." }
                 } @else {
                     p {
-                        "On the whole domain no output moves by more than " b { (short(outcome.delta)) } ". Of that "
+                        "On the whole domain no output moves by more than " b { (upper(outcome.delta)) } ". Of that "
                         (short(outcome.parts[0])) " was left out on purpose and " (short(outcome.parts[1]))
                         " is the rounding of weights; the rest is a margin. The largest difference seen is " (short(outcome.observed)) "."
                     }
                 }
                 p { "The certificate was checked, before anything was written, against these two files (their SHA-256, unpacked if they are gzip):" }
                 dl {
-                    @for (name, sha256) in &outcome.files { dt { (name) } dd { code { (sha256) } } }
+                    @for (name, sha256) in &outcome.files { dt { (one_line(name)) } dd { code { (sha256) } } }
                 }
                 @if let (Some(certificate), Some(check)) = (&outcome.certificate, &outcome.check) {
-                    p { "It is in " b { (certificate) } ". To check it again, trusting nobody:" }
+                    p { "It is in " b { (one_line(certificate)) } ". To check it again, trusting nobody:" }
                     pre { code { (check) } }
                 }
             }
@@ -255,15 +255,11 @@ impl Outcome<'_> {
             @if self.delta == 0.0 {
                 "All outputs are exactly what they were, on the whole domain, in real arithmetic. "
             } @else {
-                "No output moves by more than " b { (short(self.delta)) } ", on the whole domain. "
+                "No output moves by more than " b { (upper(self.delta)) } ", on the whole domain. "
             }
             span .good { "Proved, and the proof was checked." }
         }
     }
-}
-
-fn percent(part: usize, whole: usize) -> String {
-    format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 /// A part of 1, as a bar.

@@ -29,7 +29,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let phase = console.phase("reading");
     let sealed = Sealed::load(&arguments.model)?;
     let targets = Targets::new(arguments)?;
-    let console = &console.beside(&targets.network, arguments.json)?;
+    let console = &console.beside(targets.paths(), arguments.json)?;
     let model = &sealed.model;
     let inputs = inputs::load(&arguments.domain, &[(model, &arguments.model)])?;
     let Inputs { domain, samples, .. } = &inputs;
@@ -54,14 +54,13 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
             FloatName::F32 => Float::F32,
             FloatName::F64 => Float::F64,
         }),
-        stability: search::options(&arguments.search, start, samples.as_ref(), &bar)?,
+        stability: search::options(&arguments.search, start, samples.as_ref(), &bar),
     };
     let compressed = compress(&before, domain, &options);
     bar.finish();
     interrupt::unwatch();
-    let nothing_written = || Interrupted("nothing was written".to_owned());
     let compressed = match compressed {
-        Err(CompressError::Interrupted) => return Err(nothing_written().into()),
+        Err(CompressError::Interrupted) => return Err(Interrupted("nothing was written".to_owned()).into()),
         other => other.with_context(|| inputs.source.clone())?,
     };
     let compared = Instant::now();
@@ -184,10 +183,13 @@ impl<'a> Targets<'a> {
             let written = [Some(network.as_path()), certificate.as_deref()].into_iter().flatten();
             files::ensure_other(path, "--report", read.into_iter().chain(written))?;
         }
-        for path in [Some(&network), certificate.as_ref(), page.as_ref()].into_iter().flatten() {
-            files::ensure_free(path, arguments.report.force)?;
-        }
-        Ok(Self { arguments, network, certificate, page })
+        let targets = Self { arguments, network, certificate, page };
+        targets.paths().try_for_each(|path| files::ensure_free(path, arguments.report.force))?;
+        Ok(targets)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [Some(self.network.as_path()), self.certificate.as_deref(), self.page.as_deref()].into_iter().flatten()
     }
 
     /// The page that tells what a report does, of every unit.

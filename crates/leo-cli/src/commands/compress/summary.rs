@@ -11,9 +11,9 @@ use leo_network::onnx::Document;
 use serde::Serialize;
 
 use crate::accuracy::Accuracy;
-use crate::console::{Console, doubtful, good};
+use crate::console::{Console, good};
 use crate::domain::Bounds;
-use crate::number::{duration, short};
+use crate::number::{duration, percent, short, upper};
 use crate::output::{counted, grouped, listed, one_line};
 use crate::samples::Samples;
 use crate::stability::{self, LayerReport, Totals};
@@ -180,14 +180,14 @@ impl Report {
         } else {
             writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
             if self.before.units > 0 {
-                writeln!(out, "(leo analyze shows why: units that can be on and off are needed)")?;
+                writeln!(out, "(leo analyze shows which units are stable, and which are not)")?;
             }
         }
         for note in self.notes() {
             writeln!(out, "{note}")?;
         }
         for warning in self.warnings() {
-            writeln!(out, "{} {warning}", doubtful("beware:"))?;
+            console.warn(warning)?;
         }
         if console.is_verbose() {
             let steps = self.steps.named().map(|(step, seconds)| format!("{step} {}", duration(seconds)));
@@ -210,8 +210,7 @@ impl Report {
         let widths = |hidden: &[usize]| if hidden.is_empty() { "none".to_owned() } else { listed(hidden) };
         sizes.add_row(["hidden layers", &widths(&self.before.hidden), &widths(&self.after.hidden), ""]);
         for (name, before, after) in self.sizes() {
-            let left = format!("{:.1}%", 100.0 * after as f64 / before.max(1) as f64);
-            sizes.add_row([name, &grouped(before), &grouped(after), &left]);
+            sizes.add_row([name, &grouped(before), &grouped(after), &percent(after, before)]);
         }
         writeln!(out, "{sizes}\n")?;
         let removed = self.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
@@ -226,8 +225,8 @@ impl Report {
             return Ok(());
         }
         let Parts { approximation, rounding } = self.delta_parts;
-        let [delta, approximation, rounding, observed] =
-            [self.delta, approximation, rounding, self.observed].map(short);
+        let [approximation, rounding, observed] = [approximation, rounding, self.observed].map(short);
+        let delta = upper(self.delta);
         writeln!(out, "{}: on the whole domain no output moves by more than {delta}", good("proved"))?;
         let tolerance = &self.tolerance;
         writeln!(
