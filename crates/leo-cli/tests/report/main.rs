@@ -10,6 +10,8 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use browser::Browser;
+use leo_network::onnx::proto::ModelProto;
+use prost::Message;
 use serde_json::Value;
 use support::{Anything, leo, model, models, three_units};
 
@@ -65,6 +67,17 @@ fn names_in_files_are_only_text() -> Anything {
     let (path, _) = compress(folder.path(), hostile, "three")?;
     let page = std::fs::read_to_string(path)?;
     assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;"));
+
+    // Layers have names, too.
+    assert!(leo(folder.path(), &["convert", hostile, "-o", "named.onnx"]).status.success());
+    let named = folder.path().join("named.onnx");
+    let mut file = ModelProto::decode(&std::fs::read(&named)?[..])?;
+    let nodes = file.graph.iter_mut().flat_map(|graph| &mut graph.node);
+    nodes.filter(|node| node.op_type() == "Relu").for_each(|node| node.name = Some("<img src=x>".into()));
+    std::fs::write(&named, file.encode_to_vec())?;
+    let (path, _) = compress(folder.path(), "named.onnx", "small")?;
+    let page = std::fs::read_to_string(path)?;
+    assert!(!page.contains("<img") && page.contains("&lt;img src=x&gt;"));
     Ok(())
 }
 
