@@ -152,8 +152,8 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
             break;
         }
         let mut stability = leo_stability::Options { time_limit, narrow: true, shown: round == 0, ..options.stability };
-        if round > 0 && compressed.undecided == 0 {
-            // Units that were unstable still are, and what was put in is seen to be stable at once: a long search would find nothing.
+        if round > 0 && compressed.history.is_plain() {
+            // Units that were unstable still are; those that are stable, and what was put in, are seen to be at once: a long search would find nothing.
             stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };
         }
         let options = Options { stability, ..*options };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use leo_check::{Correspondence, Role};
 use leo_network::Network;
-use leo_stability::Layer;
+use leo_stability::{By, Layer, Status};
 
 use crate::plan::{Fate, Rule};
 use crate::rewrite::Plans;
@@ -40,6 +40,17 @@ impl History {
             removed: layers.iter().map(|layer| vec![None; layer.units.len()]).collect(),
             origins: layers.iter().enumerate().map(places).collect(),
         }
+    }
+
+    /// Whether all units were decided, and the stable ones without a search.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.layers.iter().flat_map(|layer| &layer.units).all(|unit| match unit.status {
+            Status::Inactive | Status::Active => {
+                matches!(unit.by, Some(By::Interval | By::Linear | By::Slopes))
+            }
+            Status::Unstable => true,
+            Status::Undecided => false,
+        })
     }
 
     /// Adds what a round did to the file before it.

@@ -190,3 +190,9 @@ proptest! {
         check(seed, 2, 5, Float::F32)?;
     }
 }
+
+/// A unit that only a case distinction shows to be on, and that rounded weights make superfluous: with a solver at hand, the second round must show it again.
+#[test]
+fn units_that_need_a_search_get_it_in_every_round() -> Result<(), TestCaseError> {
+    check(16_411_985_392_008_529_025, 1, 4, Float::F32)
+}
