@@ -10,6 +10,9 @@
 //! - `c < 0`: for every `c <= d <= 0`, `c h <= d g`: if `g >= 0` because `c <= d`, if `g < 0` because `d g >= 0`. `d = c a` with
 //!   the slope `a` of the unit, anything from 0 to 1. A proof may choose it; a bad choice makes the bound
 //!   worse, never wrong.
+//! - `c >= 0`, if the pre-activations are an affine function of one value `z` with a known range: `c h <= c a z + c d` with a
+//!   [tilted](Tilt) line, if `a z + d >= 0` and `a z + d >= g` for all `z` in that range. Each needs `d` to be at least the maximum of a linear
+//!   function over a box.
 //! - On a piece of the domain where `g >= 0` is known, any multiple `m g` with `m >= 0` may be added: it only makes the sum larger there. So
 //!   may `-m g` where `g <= 0`. A proof may choose the multipliers; whatever the sum of coefficients is rounded to, it is the sum for
 //!   some other multiplier of the same sign.
@@ -19,10 +22,10 @@
 //! coefficients and `P` the computed product `C W`, then `(C W) z <= P z + |P - C W| |z|`, where `|P - C W|` is at most
 //! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
 
-use leo_network::op::{Arithmetic, Dense, Op};
+use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId};
 
-use crate::facts::{Cut, Side, Slopes, default_slope};
+use crate::facts::{Cut, Lines, Side, Tilt, default_slope};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::{Bound, Upper, slack, underflow};
@@ -40,8 +43,8 @@ pub(crate) struct Setting<'a, N> {
     pub(crate) layer: usize,
     /// A proved range for every value before the layer.
     pub(crate) ranges: &'a [Range<N>],
-    /// Those of the targets, in their order. Missing ones have the default slopes.
-    pub(crate) slopes: &'a [Slopes],
+    /// Those of the targets, in their order. Missing ones are the default.
+    pub(crate) lines: &'a [&'a Lines],
     /// On which piece of the domain the bounds are to hold.
     pub(crate) cuts: &'a [Cut],
 }
@@ -125,9 +128,8 @@ impl<N: Number> Pass<'_, N> {
                 let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
                 let mut product = vec![N::default(); coefficients.len() / outer * inner];
                 N::add_rows_times_weights(&mut product, &coefficients, weight.values(), outer, inner);
-                if N::ROUNDS {
-                    self.add_errors_of_product(dense, &self.setting.ranges[operand.index()], &coefficients);
-                }
+                let range = &self.setting.ranges[operand.index()];
+                add_errors_of_product(&mut self.constants, &coefficients, weight.values(), outer, range);
                 for (row, constant) in coefficients.chunks_exact(width).zip(&mut self.constants) {
                     for (c, &bias) in row.iter().zip(dense.bias().unwrap_or_default().iter().cycle()) {
                         constant.add_product(c, &N::of(bias));
@@ -175,39 +177,16 @@ impl<N: Number> Pass<'_, N> {
         }
     }
 
-    /// Takes into account how far the product of coefficients and weights can be off.
-    fn add_errors_of_product(&mut self, dense: &Dense, range: &Range<N>, coefficients: &[N]) {
-        let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
-        let sizes: Vec<N> = (0..range.len()).map(|element| range.magnitude(element)).collect();
-        // How large each output can be if all its terms have the same sign: what errors are relative to.
-        let mut sums = Vec::with_capacity(range.len() / inner * outer);
-        for sizes in sizes.chunks_exact(inner) {
-            for output in 0..outer {
-                // What underflowed is more than made up for.
-                let mut sum = underflow::<N>(inner);
-                weight.row(output).iter().zip(sizes).for_each(|(w, size)| sum.add(&N::of(w.abs()).times(size)));
-                sums.push(sum);
-            }
-        }
-        let total = sizes.iter().fold(N::of(1.0), |total, size| total.plus(size));
-        let (width, one) = (sums.len(), N::of(1.0));
-        let factor = slack::<N>(outer).times(&one.plus(&slack(inner))).times(&one.plus(&slack(width)));
-        for (row, constant) in coefficients.chunks_exact(width).zip(&mut self.constants) {
-            let mut size = N::default();
-            row.iter().zip(&sums).for_each(|(c, sum)| size.add(&c.abs().times(sum)));
-            if row.iter().any(|c| !c.is_zero()) {
-                constant.add_error(&size.times(&factor).plus(&underflow::<N>(outer).times(&total)));
-            }
-        }
-    }
-
     /// Replaces coefficients on a layer's outputs by those on pre-activations that stand for them.
     fn relax(&mut self, layer: usize, coefficients: &mut [N]) {
         let range = &self.setting.ranges[self.setting.network.pre_activation(layer).index()];
         let width = range.len();
         let zero = N::default();
-        for (index, (row, constant)) in coefficients.chunks_exact_mut(width).zip(&mut self.constants).enumerate() {
-            let slopes = self.setting.slopes.get(index).filter(|slopes| !slopes.is_empty());
+        self.tilt(layer, coefficients);
+        for (index, row) in coefficients.chunks_exact_mut(width).enumerate() {
+            let lines = self.setting.lines.get(index);
+            let constant = &mut self.constants[index];
+            let slopes = lines.map(|lines| &lines.slopes).filter(|slopes| !slopes.is_empty());
             for (unit, c) in row.iter_mut().enumerate() {
                 let (l, u) = (&range.lower[unit], &range.upper[unit]);
                 if *l >= zero || c.is_zero() || !c.is_finite() {
@@ -235,6 +214,43 @@ impl<N: Number> Pass<'_, N> {
         }
     }
 
+    /// Where lines above a layer's units are tilted: replaces positive coefficients on outputs of units that can be on or off by coefficients on what
+    /// the layer's affine map reads.
+    fn tilt(&mut self, layer: usize, coefficients: &mut [N]) {
+        let Setting { network, ranges, lines, .. } = *self.setting;
+        let tilt = |row: usize| lines.get(row)?.tilt.as_deref().filter(|tilt| tilt.layer == layer);
+        let Some((dense, operand)) =
+            Tilt::map(network, layer).filter(|_| (0..lines.len()).any(|row| tilt(row).is_some()))
+        else {
+            return;
+        };
+        let range = &ranges[network.pre_activation(layer).index()];
+        let operands = &ranges[operand.index()];
+        let (inner, width) = (operands.len(), range.len());
+        let mut product = vec![N::default(); self.rows * inner];
+        let rows = coefficients.chunks_exact_mut(width).zip(product.chunks_exact_mut(inner)).zip(&mut self.constants);
+        for (row, ((coefficients, product), constant)) in rows.enumerate() {
+            let Some(tilt) = tilt(row).filter(|tilt| tilt.is_about(network, self.setting.layer)) else { continue };
+            let (mut taken, mut above) = (Vec::new(), Vec::new());
+            for (unit, c) in coefficients.iter_mut().enumerate() {
+                let is_open = !(range.lower[unit] >= N::default() || range.upper[unit] <= N::default());
+                if c.is_positive() && c.is_finite() && is_open {
+                    let first = above.len();
+                    let weights = dense.weight().row(unit);
+                    above.extend(weights.iter().zip(tilt.shares(unit, weights)).map(|(weight, share)| weight * share));
+                    let bias = dense.bias().map_or(0.0, |bias| bias[unit]);
+                    constant.add_product(c, &constant_above(&above[first..], weights, bias, operands));
+                    taken.push(std::mem::take(c));
+                }
+            }
+            if !taken.is_empty() {
+                N::add_rows_times_weights(product, &taken, &above, taken.len(), inner);
+                add_errors_of_product(std::slice::from_mut(constant), &taken, &above, taken.len(), operands);
+            }
+        }
+        self.give(operand, product);
+    }
+
     /// The maximum over the domain.
     fn concretise(&self) -> Vec<Bound<N>> {
         let range = &self.setting.ranges[ValueId::INPUT.index()];
@@ -250,6 +266,57 @@ impl<N: Number> Pass<'_, N> {
             sum.bound()
         })
         .collect()
+    }
+}
+
+/// What to add to `a z` so that it is nowhere below 0, and nowhere below `w z + b`, for all `z` in this range. `a` is `w`, each times a share from 0 to 1.
+fn constant_above<N: Number>(above: &[f64], weights: &[f64], bias: f64, range: &Range<N>) -> N {
+    let (mut for_zero, mut for_unit) = (Upper::default(), Upper::default());
+    for_unit.add(&N::of(bias));
+    for (element, (&weight, &a)) in weights.iter().zip(above).enumerate() {
+        let (lo, hi) = (&range.lower[element], &range.upper[element]);
+        // Where a weight is positive, the first takes most where the element is least, the second where it is greatest.
+        let (least, most) = if weight > 0.0 { (lo, hi) } else { (hi, lo) };
+        let a = N::of(-a);
+        for_zero.add_product(&a, least);
+        for_unit.add_product(&N::of(weight), most);
+        for_unit.add_product(&a, most);
+    }
+    for_zero.bound().limit.larger(&for_unit.bound().limit)
+}
+
+/// Takes into account how far the products of rows of coefficients and `outer` rows of weights, on a value with this range, can be off.
+fn add_errors_of_product<N: Number>(
+    constants: &mut [Upper<N>],
+    coefficients: &[N],
+    weights: &[f64],
+    outer: usize,
+    range: &Range<N>,
+) {
+    if !N::ROUNDS {
+        return;
+    }
+    let inner = weights.len() / outer;
+    let sizes: Vec<N> = (0..range.len()).map(|element| range.magnitude(element)).collect();
+    // How large each output can be if all its terms have the same sign: what errors are relative to.
+    let mut sums = Vec::with_capacity(range.len() / inner * outer);
+    for sizes in sizes.chunks_exact(inner) {
+        for weights in weights.chunks_exact(inner) {
+            // What underflowed is more than made up for.
+            let mut sum = underflow::<N>(inner);
+            weights.iter().zip(sizes).for_each(|(w, size)| sum.add(&N::of(w.abs()).times(size)));
+            sums.push(sum);
+        }
+    }
+    let total = sizes.iter().fold(N::of(1.0), |total, size| total.plus(size));
+    let (width, one) = (sums.len(), N::of(1.0));
+    let factor = slack::<N>(outer).times(&one.plus(&slack(inner))).times(&one.plus(&slack(width)));
+    for (row, constant) in coefficients.chunks_exact(width).zip(constants) {
+        let mut size = N::default();
+        row.iter().zip(&sums).for_each(|(c, sum)| size.add(&c.abs().times(sum)));
+        if row.iter().any(|c| !c.is_zero()) {
+            constant.add_error(&size.times(&factor).plus(&underflow::<N>(outer).times(&total)));
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! In the file, layers are the layers of ReLUs, counted from 0, and values of a network have the names that its own file gives them. In memory, a layer
 //! is its node and a value is a [`ValueId`], so that reading what is said of a network needs that network.
 
+use std::sync::Arc;
+
 use leo_network::onnx::{Document, OnnxError};
 use leo_network::{Domain, DomainError, Model, Network, ValueId};
 use serde::de::Error;
@@ -10,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::deviation::{Claim, Correspondence, Role};
-use crate::facts::{Side, Slopes, Tree};
+use crate::facts::{Lines, Side, Slopes, Tilt, Tree};
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 
@@ -130,6 +132,17 @@ struct Leaf {
     slopes: Vec<(usize, usize, f64)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     multipliers: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tilt: Option<TiltEntry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TiltEntry {
+    layer: usize,
+    position: Vec<f64>,
+    on: Vec<f64>,
+    softness: f64,
 }
 
 /// An input: all numbers, or, if it is a corner of the domain, a bit for each.
@@ -411,10 +424,14 @@ impl Fact {
                     ahead.extend([&**on, off]);
                     TreeNode::Split(position(*layer), *unit)
                 }
-                Tree::Leaf { multipliers, slopes } => {
-                    let said = slopes.iter().filter(|(_, slope)| !slope.is_nan());
+                Tree::Leaf { multipliers, lines } => {
+                    let said = lines.slopes.iter().filter(|(_, slope)| !slope.is_nan());
                     let slopes = said.map(|(&(layer, unit), &slope)| (position(layer), unit, slope)).collect();
-                    TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone() })
+                    let tilt = lines.tilt.as_deref().map(|tilt| {
+                        let Tilt { layer, position: place, on, softness } = tilt.clone();
+                        TiltEntry { layer: position(layer), position: place, on, softness }
+                    });
+                    TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone(), tilt })
                 }
             });
         }
@@ -447,7 +464,13 @@ fn subtree(
                 let is_there = unit < network.nodes()[node].shape().elements();
                 is_there.then(|| slopes.insert((node, unit), slope))?;
             }
-            Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), slopes })
+            let tilt = match leaf.tilt.clone() {
+                None => None,
+                Some(TiltEntry { layer, position, on, softness }) => {
+                    Some(Arc::new(Tilt { layer: *layers.get(layer)?, position, on, softness }))
+                }
+            };
+            Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), lines: Lines { slopes, tilt } })
         }
         TreeNode::Leaf(_) => None,
     }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::backward::{self, Setting, Target};
 use crate::exact::Exact;
-use crate::facts::{Cut, Side, Slopes, Tree};
+use crate::facts::{Cut, Lines, Side, Tree};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::Bound;
@@ -80,6 +80,16 @@ impl<'n, N: Number> Checker<'n, N> {
         Some(layer)
     }
 
+    /// Goes back to a layer that it has come to before, and forgets what it knows of later values.
+    ///
+    /// # Panics
+    /// If it has not come there yet.
+    pub fn go_back(&mut self, layer: usize) {
+        assert!(self.layer.is_some_and(|now| layer <= now), "a layer that it has come to");
+        self.ranges.truncate(self.network.pre_activation(layer).index() + 1);
+        self.layer = Some(layer);
+    }
+
     /// Finds ranges, by intervals, of what the nodes before this one make.
     fn go_to(&mut self, end: usize) {
         for node in self.ranges.len() - 1..end {
@@ -107,26 +117,26 @@ impl<'n, N: Number> Checker<'n, N> {
     }
 
     /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what
-    /// is known. Slopes are those of these bounds, in their order; missing ones are the default.
+    /// is known. Lines are those of these bounds, in their order; missing ones are the default.
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
-    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], slopes: &[Slopes]) {
-        self.prove_linear_telling(bounds, slopes, &|_| ());
+    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], lines: &[&Lines]) {
+        self.prove_linear_telling(bounds, lines, &|_| ());
     }
 
     /// The same, and says from time to time how many bounds more are done.
     pub(crate) fn prove_linear_telling(
         &mut self,
         bounds: &[(usize, Side)],
-        slopes: &[Slopes],
+        lines: &[&Lines],
         done: &(dyn Fn(usize) + Sync),
     ) {
         let layer = self.layer.expect("the checker stands at a layer");
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
-            let slopes = slopes.get(index * self.block..).unwrap_or_default();
-            let setting = Setting { network: self.network, layer, ranges: &self.ranges, slopes, cuts: &[] };
+            let lines = lines.get(index * self.block..).unwrap_or_default();
+            let setting = Setting { network: self.network, layer, ranges: &self.ranges, lines, cuts: &[] };
             let targets: Vec<Target> = block.iter().map(|&(element, side)| Target { element, side }).collect();
             let limits = limits(&setting, &targets);
             done(block.len());
@@ -170,12 +180,11 @@ impl<'n, N: Number> Checker<'n, N> {
         cuts: &mut Vec<Cut>,
     ) -> N {
         let (cut, unit, off, on) = match tree {
-            Tree::Leaf { multipliers, slopes } => {
+            Tree::Leaf { multipliers, lines } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
-                let slopes = std::slice::from_ref(slopes);
-                let setting = Setting { network: self.network, layer, ranges, slopes, cuts };
+                let setting = Setting { network: self.network, layer, ranges, lines: &[lines], cuts };
                 return limits(&setting, &[target]).remove(0);
             }
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
@@ -210,8 +219,8 @@ fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<N> {
     let exactly = |row: usize| {
         let ranges = setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?;
         let Setting { network, layer, cuts, .. } = *setting;
-        let slopes = setting.slopes.get(row).map(std::slice::from_ref).unwrap_or_default();
-        let setting = Setting { network, layer, ranges: &ranges, slopes, cuts };
+        let lines = setting.lines.get(row).map(std::slice::from_ref).unwrap_or_default();
+        let setting = Setting { network, layer, ranges: &ranges, lines, cuts };
         Some(N::of(backward::bounds(&setting, &targets[row..=row])[0].limit.rounded_up()))
     };
     let settled = |(row, bound): (usize, Bound<N>)| {

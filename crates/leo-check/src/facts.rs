@@ -1,8 +1,10 @@
 //! What can be claimed about a unit, and what proves it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use leo_network::Network;
+use leo_network::op::{Dense, Op};
+use leo_network::{Network, ValueId};
 
 use crate::number::Number;
 
@@ -39,6 +41,65 @@ pub fn default_slope<N: Number>(lower: &N, upper: &N) -> f64 {
 /// How much further.
 const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
 
+/// What a linear bound is free to choose: the lines that stand for earlier units that can be on or off.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// The slopes of the lines below units.
+    pub slopes: Slopes,
+    /// The lines above the units of one layer, if they are not the chords.
+    pub tilt: Option<Arc<Tilt>>,
+}
+
+/// For one linear bound, lines above the units of a layer that is made by one affine map, as functions of what that map reads.
+///
+/// The chord above a unit only knows the least and the greatest pre-activation. A function `a z + d` of what the map reads is above
+/// `max(0, w z + b)` on all the box that `z` lies in if it is nowhere below 0 there and nowhere below `w z + b`, which are two sums to
+/// compute. Any `a` will do, with the `d` that it needs. The best ones have the form that is described here: each weight of the
+/// unit times a share from 0 to 1, which is the larger the less the input helps to turn the unit on, at the point where the line is to be near the unit.
+/// This is what the inequalities of Anderson et al. (2020) come to when they are mixed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tilt {
+    /// The layer's node.
+    pub layer: usize,
+    /// The point: for each element that the affine map reads, how far it is from the lower end of its range, as a share of the range.
+    pub position: Vec<f64>,
+    /// For each unit of the layer, about how much of it is on there, from 0 to 1.
+    pub on: Vec<f64>,
+    /// Over which difference of shares the weights go from all to nothing.
+    pub softness: f64,
+}
+
+impl Tilt {
+    /// The affine map that makes the pre-activations of a layer, and what it reads, if lines above the layer's units can be tilted.
+    pub fn map(network: &Network, layer: usize) -> Option<(&Dense, ValueId)> {
+        let node = &network.nodes()[network.pre_activation(layer).node()?];
+        match node.op() {
+            Op::Dense(dense) if node.shape().elements() == dense.weight().rows() => Some((dense, node.operands()[0])),
+            _ => None,
+        }
+    }
+
+    /// Whether the network has such a layer before this one, and the numbers are as many as it needs, and numbers.
+    pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
+        let is_earlier = self.layer < before && network.relu_layers().any(|node| node == self.layer);
+        let numbers = || self.position.iter().chain(&self.on).all(|number| number.is_finite());
+        let fits = |(dense, _): (&Dense, ValueId)| {
+            (dense.weight().columns(), dense.weight().rows()) == (self.position.len(), self.on.len())
+        };
+        let is_soft = self.softness > 0.0 && self.softness.is_finite();
+        is_earlier && Self::map(network, self.layer).is_some_and(fits) && is_soft && numbers()
+    }
+
+    /// What to multiply the weights of a unit by.
+    pub(crate) fn shares<'a>(&'a self, unit: usize, weights: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+        let on = self.on[unit];
+        weights.iter().zip(&self.position).map(move |(&weight, &position)| {
+            let helps = if weight > 0.0 { position } else { 1.0 - position };
+            (0.5 + (on - helps) / self.softness).clamp(0.0, 1.0)
+        })
+    }
+}
+
 /// A case distinction: the domain is cut where an earlier unit turns on, again and again, and a bound is proved for every piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
@@ -47,8 +108,8 @@ pub enum Tree {
         /// For each cut on the way here, from the first to the last: how much of the pre-activation that has a known sign here is added
         /// to what is to be bounded. Missing ones are 0.
         multipliers: Vec<f64>,
-        /// The slopes.
-        slopes: Slopes,
+        /// The lines that stand for units.
+        lines: Lines,
     },
     /// Where the pre-activation of a unit is at most 0, and where it is at least 0: together, everywhere.
     Split {
@@ -72,10 +133,10 @@ impl Tree {
         }
     }
 
-    /// Whether it distinguishes cases only by units of layers before this one.
+    /// Whether all that it names is there, in layers before this one.
     pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
         match self {
-            Self::Leaf { .. } => true,
+            Self::Leaf { lines, .. } => lines.tilt.as_ref().is_none_or(|tilt| tilt.is_about(network, before)),
             Self::Split { layer, unit, off, on } => {
                 let is_earlier = *layer < before && network.relu_layers().any(|node| node == *layer);
                 is_earlier

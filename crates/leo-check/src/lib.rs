@@ -64,7 +64,7 @@ pub use certificate::{Certificate, CertificateError, Link};
 pub use checker::{Checker, Facts};
 pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
 pub use exact::Exact;
-pub use facts::{Side, Slopes, Tree, default_slope};
+pub use facts::{Lines, Side, Slopes, Tilt, Tree, default_slope};
 pub use number::Number;
 pub use progress::{Progress, Step};
 pub use proof::{LayerProof, Proof, Status};

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::checker::{Checker, Facts};
 use crate::deviation::Claim;
-use crate::facts::{Side, Slopes, Tree};
+use crate::facts::{Side, Tree};
 use crate::number::Number;
 use crate::progress::{Progress, Step};
 use crate::verify::{Refusal, rounded};
@@ -206,17 +206,17 @@ impl LayerProof {
                 &done,
             );
         }
-        let (mut bounds, mut slopes, mut trees) = (Vec::new(), Vec::<Slopes>::new(), Vec::new());
+        let (mut bounds, mut chosen, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         for (unit, side, tree) in &self.bounds {
             match tree {
-                Tree::Leaf { slopes: chosen, .. } => {
+                Tree::Leaf { lines, .. } => {
                     bounds.push((*unit, *side));
-                    slopes.push(chosen.clone());
+                    chosen.push(lines);
                 }
                 Tree::Split { .. } => trees.push((*unit, *side, tree.clone())),
             }
         }
-        checker.prove_linear_telling(&bounds, &slopes, &done);
+        checker.prove_linear_telling(&bounds, &chosen, &done);
         checker.prove_splits_telling(&trees, &done);
     }
 }

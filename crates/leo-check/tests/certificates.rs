@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use leo_check::{
-    Certificate, Claim, Correspondence, Exact, LayerProof, Link, Number, Proof, Refusal, Role, Sealed, Side, Status,
-    Tree, Verified, verify,
+    Certificate, Claim, Correspondence, Exact, LayerProof, Lines, Link, Number, Proof, Refusal, Role, Sealed, Side,
+    Status, Tree, Verified, verify,
 };
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Relu, Reshape};
@@ -162,7 +162,8 @@ fn a_delta_that_is_too_small_is_refused() -> Anything {
 fn split() -> Anything<Case> {
     let first: [&[f64]; 4] = [&[1.0], &[-1.0], &[1.0], &[-1.0]];
     let layers = |last: f64| chain(&[(&first, &[0.0, 0.0, -1.0, 1.0]), (&[&[-1.0; 4]], &[1.0]), (&[&[last]], &[2.0])]);
-    let leaf = |multipliers: &[f64]| Box::new(Tree::Leaf { multipliers: multipliers.to_vec(), slopes: [].into() });
+    let leaf =
+        |multipliers: &[f64]| Box::new(Tree::Leaf { multipliers: multipliers.to_vec(), lines: Lines::default() });
     let cut = |unit: usize, off, on| Tree::Split { layer: 1, unit, off, on };
     // At first only 2 x is known to be no less. That is nowhere positive where x <= 0; elsewhere, relu(-x) is 0.
     let tree = cut(0, leaf(&[2.0]), Box::new(cut(1, leaf(&[]), leaf(&[0.0, 1.0]))));
@@ -335,7 +336,7 @@ fn bounds_that_take_too_much_work_are_refused() -> Anything {
         let network = builder.finish(vec![value, large])?;
 
         let layer = network.relu_layers().next().ok_or("a layer")?;
-        let mut tree = Tree::Leaf { multipliers: vec![], slopes: [].into() };
+        let mut tree = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
         for _ in 0..depth {
             tree = Tree::Split { layer, unit: 0, off: Box::new(tree.clone()), on: Box::new(tree) };
         }

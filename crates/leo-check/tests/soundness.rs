@@ -1,9 +1,10 @@
 //! Proved ranges hold, and are as tight as they should be.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{Checker, Exact, Number, Side, Slopes, Tree, signs};
+use leo_check::{Checker, Exact, Lines, Number, Side, Slopes, Tilt, Tree, signs};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
 use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 use proptest::prelude::*;
@@ -78,18 +79,30 @@ fn random_slopes(random: &mut Rng, layers: &[(usize, usize)]) -> Slopes {
         .collect()
 }
 
+/// Any lines. Those above units are tilted toward any point, inside the box or not.
+fn random_lines(random: &mut Rng, network: &Network, layers: &[(usize, usize)]) -> Lines {
+    let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
+    let tilt = layers.get(random.usize(0..layers.len() + 1)).and_then(|&(layer, units)| {
+        let inputs = Tilt::map(network, layer)?.0.weight().columns();
+        let mut number = || [random.f64(), 0.0, 1.0, 0.5, -3.0, 1e300][random.usize(0..6)];
+        let (position, on) = ((0..inputs).map(|_| number()).collect(), (0..units).map(|_| number()).collect());
+        let softness = [1.0, 0.1, 1e-300, 1e300][random.usize(0..4)];
+        Some(Arc::new(Tilt { layer, position, on, softness }))
+    });
+    Lines { slopes, tilt }
+}
+
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
-fn random_tree(random: &mut Rng, layers: &[(usize, usize)], depth: usize) -> Tree {
+fn random_tree(random: &mut Rng, network: &Network, layers: &[(usize, usize)], depth: usize) -> Tree {
     if depth == 4 || layers.is_empty() || random.u8(0..4) == 0 {
         let mut multiplier =
             || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
         let multipliers = (0..depth).map(|_| multiplier()).collect();
-        let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
-        return Tree::Leaf { multipliers, slopes };
+        return Tree::Leaf { multipliers, lines: random_lines(random, network, layers) };
     }
     let (layer, units) = layers[random.usize(0..layers.len())];
     let unit = random.usize(0..units);
-    let [off, on] = [(); 2].map(|()| Box::new(random_tree(random, layers, depth + 1)));
+    let [off, on] = [(); 2].map(|()| Box::new(random_tree(random, network, layers, depth + 1)));
     Tree::Split { layer, unit, off, on }
 }
 
@@ -101,10 +114,11 @@ fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();
         let bounds = all_bounds(units);
-        let slopes = |_| if chosen { random_slopes(&mut random, &passed) } else { Slopes::new() };
-        checker.prove_linear(&bounds, &bounds.iter().map(slopes).collect::<Vec<_>>());
+        let lines = |_| if chosen { random_lines(&mut random, network, &passed) } else { Lines::default() };
+        let lines: Vec<Lines> = bounds.iter().map(lines).collect();
+        checker.prove_linear(&bounds, &lines.iter().collect::<Vec<_>>());
         if chosen {
-            let tree = |&(unit, side)| (unit, side, random_tree(&mut random, &passed, 0));
+            let tree = |&(unit, side)| (unit, side, random_tree(&mut random, network, &passed, 0));
             checker.prove_splits(&bounds.iter().map(tree).collect::<Vec<_>>());
         }
         passed.push((layer, units));

@@ -72,6 +72,7 @@ pub fn in_words(step: By) -> &'static str {
         By::Interval => "intervals",
         By::Linear => "linear bounds",
         By::Slopes => "better slopes",
+        By::Tilt => "tilted lines",
         By::Lp => "linear programs",
         By::Split => "case distinctions",
         By::Milp => "mixed-integer programs",

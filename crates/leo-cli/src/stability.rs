@@ -123,6 +123,7 @@ fn name_of(by: By) -> &'static str {
         By::Interval => "interval",
         By::Linear => "linear",
         By::Slopes => "slopes",
+        By::Tilt => "tilt",
         By::Lp => "lp",
         By::Split => "split",
         By::Milp => "milp",

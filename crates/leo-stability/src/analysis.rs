@@ -1,18 +1,19 @@
 //! The order of steps, layer by layer.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use leo_check::{Checker, LayerProof, Proof, Range, Side, Slopes, Tree};
+use leo_check::{Checker, LayerProof, Lines, Proof, Range, Side, Slopes, Tree};
 use leo_network::op::Op;
 use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
-use crate::bounds::slopes;
+use crate::bounds::front::Front;
+use crate::bounds::{Question, ascent, slopes};
 use crate::budget::{Budget, Limits};
 use crate::record::Record;
 use crate::search::reduced::Reduced;
-use crate::search::solver::{self, Program};
+use crate::search::solver::Program;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
 use crate::verdict::{Verdict, status_of_range};
@@ -20,9 +21,11 @@ use crate::witness::{Probe, Witnesses};
 use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
 
 /// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
-const NODES: usize = 2000;
-/// How many more pieces it is worth if a mixed-integer program says that the bound holds.
-const CONFIDENCE: usize = 8;
+pub(crate) const PIECES: usize = 20_000;
+pub(crate) const NODES: usize = 2000;
+/// How many pieces are looked at for every bound before any gets more, and how many times as many it then gets.
+const FIRST_PIECES: usize = 64;
+const MORE_PIECES: usize = 4;
 /// How many bounds are proved between two looks at the clock.
 const BOUNDS_AT_ONCE: usize = 4096;
 /// How many linear programs follow each other, each from where the last one ended. It does not depend on the number of threads, because
@@ -30,7 +33,7 @@ const BOUNDS_AT_ONCE: usize = 4096;
 const PROGRAMS_IN_A_ROW: usize = 8;
 
 /// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
-type Bound = (usize, Side);
+pub(crate) type Bound = (usize, Side);
 
 pub(crate) fn run<'n>(
     network: &'n Network,
@@ -46,10 +49,10 @@ pub(crate) fn run<'n>(
         checker: Checker::new(network, domain)?,
         witnesses: Witnesses::new(network, domain),
         believed: Vec::new(),
+        front: None,
+        narrow: 0,
         depth: 0,
-        node: 0,
-        verdicts: Vec::new(),
-        record: Record::default(),
+        stage: Stage::default(),
     };
     let mut start = Instant::now();
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
@@ -58,60 +61,91 @@ pub(crate) fn run<'n>(
         }
         run.witnesses.look_around(options.seed);
     }
-    let (mut layers, mut proved) = (Vec::new(), Vec::new());
+    let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
-        let units = run.layer(node);
-        proved.push(run.layer_proof(&units));
+        run.enter(node, stages.len());
+        let is_through = match options.engine {
+            Engine::Milp => run.decide_by_programs(),
+            Engine::Auto | Engine::Bounds => run.decide(),
+        };
+        if !is_through {
+            // The first layer whose ranges could be narrower is made so, and all that follow are looked at again.
+            let again = stages.len();
+            stages.truncate(run.narrow + 1);
+            run.go_back(stages.pop().unwrap_or_default(), stages.len());
+            run.narrow = again;
+            run.narrow_ranges();
+        }
         let now = Instant::now();
-        layers.push(Layer { node, units, time: now - start });
+        run.stage.time += now - start;
+        stages.push(std::mem::take(&mut run.stage));
         start = now;
     }
+    let layers: Vec<Layer> = stages.iter().enumerate().map(|(depth, stage)| run.layer(depth, stage)).collect();
+    let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();
     let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
     let proof = run.proof(proved);
     Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open), facts: run.checker.finish(), proof })
 }
 
 /// An analysis that has come to some layer.
-struct Run<'a, 'n> {
-    network: &'n Network,
-    options: &'a Options<'a>,
+pub(crate) struct Run<'a, 'n> {
+    pub(crate) network: &'n Network,
+    pub(crate) options: &'a Options<'a>,
     limits: &'a Limits<'a>,
     /// What is left for the work at hand.
-    budget: Budget<'a>,
-    checker: Checker<'n>,
-    witnesses: Witnesses<'a>,
+    pub(crate) budget: Budget<'a>,
+    pub(crate) checker: Checker<'n>,
+    pub(crate) witnesses: Witnesses<'a>,
     /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
-    believed: Vec<Range>,
+    pub(crate) believed: Vec<Range>,
+    /// The first layer, once its ranges are known, if its lines can be tilted.
+    front: Option<Arc<Front>>,
+    /// How many layers have ranges, or shall have them, that are as narrow as lines can make them.
+    narrow: usize,
     /// How many layers there are before this one.
-    depth: usize,
-    /// The layer's node.
-    node: usize,
-    /// What is known of its units.
-    verdicts: Vec<Option<Verdict>>,
+    pub(crate) depth: usize,
+    pub(crate) stage: Stage,
+}
+
+/// A layer, and what is known of it.
+#[derive(Default)]
+pub(crate) struct Stage {
+    pub(crate) node: usize,
+    pub(crate) verdicts: Vec<Option<Verdict>>,
     /// How that was proved.
     record: Record,
+    time: Duration,
 }
 
 impl Run<'_, '_> {
-    /// Decides the units of a layer that the checker has just come to.
-    fn layer(&mut self, node: usize) -> Vec<Unit> {
-        self.node = node;
+    /// Begins with a layer that the checker has just come to.
+    fn enter(&mut self, node: usize, depth: usize) {
         self.witnesses.learn(self.checker.ranges());
-        self.verdicts = vec![None; self.checker.range(node).lower.len()];
-        match self.options.engine {
-            Engine::Milp => self.decide_by_programs(),
-            Engine::Auto | Engine::Bounds => self.decide(),
+        let verdicts = vec![None; self.checker.range(node).lower.len()];
+        (self.depth, self.stage) = (depth, Stage { node, verdicts, ..Stage::default() });
+        if depth == 1 {
+            self.front = Front::new(self.network, self.checker.ranges()).map(Arc::new);
         }
-        let units = (0..self.verdicts.len()).map(|unit| self.unit(unit)).collect();
-        self.depth += 1;
-        units
     }
 
-    /// How to prove again what is known of the layer.
-    fn layer_proof(&mut self, units: &[Unit]) -> LayerProof {
+    /// Goes back to a layer that was left.
+    fn go_back(&mut self, stage: Stage, depth: usize) {
+        self.checker.go_back(stage.node);
+        (self.depth, self.stage) = (depth, stage);
+    }
+
+    /// What was found out about a layer.
+    fn layer(&self, depth: usize, stage: &Stage) -> Layer {
+        let units = (0..stage.verdicts.len()).map(|unit| self.unit(depth, stage, unit)).collect();
+        Layer { node: stage.node, units, time: stage.time }
+    }
+
+    /// How to prove again what is known of a layer.
+    fn layer_proof(&self, stage: Stage, units: &[Unit]) -> LayerProof {
         let is_shown =
             |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
-        std::mem::take(&mut self.record).finish(self.checker.range(self.node), is_shown)
+        stage.record.finish(self.checker.range(stage.node), is_shown)
     }
 
     /// How to prove again what is known of all layers: with inputs for units that can be on or off.
@@ -131,8 +165,8 @@ impl Run<'_, '_> {
         Proof { layers, points }
     }
 
-    fn unit(&self, unit: usize) -> Unit {
-        let (range, verdict) = (self.checker.range(self.node), self.verdicts[unit]);
+    fn unit(&self, depth: usize, stage: &Stage, unit: usize) -> Unit {
+        let (range, verdict) = (self.checker.range(stage.node), stage.verdicts[unit]);
         let status = verdict.map_or(Status::Undecided, |verdict| verdict.status);
         let trusted = verdict.is_some_and(|verdict| verdict.trusted);
         let shown = self.options.witnesses && status == Status::Unstable && !trusted;
@@ -142,23 +176,30 @@ impl Run<'_, '_> {
             trusted,
             lower: range.lower[unit],
             upper: range.upper[unit],
-            witnesses: shown.then(|| self.witnesses.of(self.depth, unit)),
+            witnesses: shown.then(|| self.witnesses.of(depth, unit)),
         }
     }
 
-    /// The cheapest first.
-    fn decide(&mut self) {
-        let all: Vec<Bound> = (0..self.verdicts.len()).flat_map(both_sides).collect();
+    /// The cheapest first. Says whether it is through with the layer: if not, it wants narrower ranges of the layers before.
+    fn decide(&mut self) -> bool {
+        let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
         self.settle(By::Interval, &all);
         self.settle_unstable(By::Witness);
         self.linear_bounds();
         self.climb();
         self.better_slopes();
-        if self.open_bounds().is_empty() {
-            return;
+        if self.depth < self.narrow {
+            self.narrow_ranges();
+        }
+        if self.open_bounds().is_empty() || self.budget.is_exhausted() {
+            return true;
+        }
+        if self.narrow < self.depth {
+            return false;
         }
         // What follows can take long, and shall leave time for the layers after.
         self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
+        self.tilted_lines();
         let asks_solver = HAS_SOLVER && self.options.engine != Engine::Bounds;
         let reduced = if asks_solver { self.reduced(self.checker.ranges()) } else { None };
         if let Some(reduced) = &reduced {
@@ -169,26 +210,27 @@ impl Run<'_, '_> {
             self.mixed_integer_programs(reduced);
         }
         self.budget = self.limits.whole();
+        true
     }
 
     /// What is before the layer, for a solver.
-    fn reduced(&self, ranges: &[Range]) -> Option<Arc<Reduced>> {
-        Reduced::new(self.network, self.node, ranges).map(Arc::new)
+    pub(crate) fn reduced(&self, ranges: &[Range]) -> Option<Arc<Reduced>> {
+        Reduced::new(self.network, self.stage.node, ranges).map(Arc::new)
     }
 
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
-        let last = self.network.relu_layers().last() == Some(self.node) && !self.options.narrow;
-        let known = last || has_exact_intervals(self.network, self.node);
-        let wanted = |unit: &usize| !known || self.verdicts[*unit].is_none();
-        let bounds: Vec<Bound> = (0..self.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
+        let last = self.network.relu_layers().last() == Some(self.stage.node) && !self.options.narrow;
+        let known = last || has_exact_intervals(self.network, self.stage.node);
+        let wanted = |unit: &usize| !known || self.stage.verdicts[*unit].is_none();
+        let bounds: Vec<Bound> = (0..self.stage.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
         self.begin(By::Linear, bounds.len());
         self.prove_linear(By::Linear, &bounds);
     }
 
     /// Proves linear bounds with the default slopes, with a look at the clock now and then.
-    fn prove_linear(&mut self, by: By, bounds: &[Bound]) {
-        let before = self.checker.range(self.node).clone();
+    pub(crate) fn prove_linear(&mut self, by: By, bounds: &[Bound]) {
+        let before = self.checker.range(self.stage.node).clone();
         let mut done = 0;
         for some in bounds.chunks(BOUNDS_AT_ONCE) {
             if self.budget.is_exhausted() {
@@ -197,10 +239,10 @@ impl Run<'_, '_> {
             self.checker.prove_linear(some, &[]);
             done += some.len();
         }
-        if done == 2 * self.verdicts.len() {
-            self.record.note_all_linear();
+        if done == 2 * self.stage.verdicts.len() {
+            self.stage.record.note_all_linear();
         } else {
-            let proofs = bounds[..done].iter().map(|&(unit, side)| (unit, side, leaf(Slopes::new())));
+            let proofs = bounds[..done].iter().map(|&(unit, side)| (unit, side, leaf(Lines::default())));
             self.note(&before, proofs);
         }
         self.settle(by, bounds);
@@ -209,11 +251,12 @@ impl Run<'_, '_> {
     /// Keeps proofs that made the range of the layer's pre-activations narrower than it was before.
     fn note(&mut self, before: &Range, proofs: impl Iterator<Item = (usize, Side, Tree)>) {
         let value = |layer: usize| self.network.pre_activation(layer).index();
-        self.record.note(before, self.checker.range(self.node), self.checker.ranges(), value, proofs);
+        self.stage.record.note(before, self.checker.range(self.stage.node), self.checker.ranges(), value, proofs);
     }
 
     fn climb(&mut self) {
-        let open: Vec<usize> = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none()).collect();
+        let open: Vec<usize> =
+            (0..self.stage.verdicts.len()).filter(|&unit| self.stage.verdicts[unit].is_none()).collect();
         self.begin(By::Witness, open.len());
         if self.budget.is_exhausted() {
             return;
@@ -229,73 +272,114 @@ impl Run<'_, '_> {
         let open = self.open_bounds();
         self.begin(By::Slopes, open.len());
         let ranges = self.checker.ranges();
-        let improve = |some: &[Bound]| slopes::improved(self.network, self.node, ranges, some, &self.budget);
+        let improve = |some: &[Bound]| slopes::improved(self.network, self.stage.node, ranges, some, &self.budget);
         let block = slopes::block(self.network);
         let slopes: Vec<Vec<Slopes>> = open.par_chunks(block).map(improve).collect();
-        let slopes = slopes.concat();
-        let before = self.checker.range(self.node).clone();
-        self.checker.prove_linear(&open, &slopes);
-        let proofs = open.iter().zip(slopes).map(|(&(unit, side), slopes)| (unit, side, leaf(slopes)));
+        let lines = slopes.into_iter().flatten().map(|slopes| Lines { slopes, tilt: None }).collect();
+        self.prove_lines(By::Slopes, &open, lines);
+    }
+
+    /// Proves linear bounds with these lines.
+    fn prove_lines(&mut self, by: By, bounds: &[Bound], lines: Vec<Lines>) {
+        let before = self.checker.range(self.stage.node).clone();
+        self.checker.prove_linear(bounds, &lines.iter().collect::<Vec<_>>());
+        let proofs = bounds.iter().zip(lines).map(|(&(unit, side), lines)| (unit, side, leaf(lines)));
         self.note(&before, proofs);
-        self.settle(By::Slopes, &open);
+        self.settle(by, bounds);
+    }
+
+    /// What is asked about a bound.
+    pub(crate) fn question(&self, target: Bound) -> Question<'_> {
+        let front = self.front.as_ref().filter(|front| front.layer < self.stage.node);
+        let (network, layer, budget) = (self.network, self.stage.node, &self.budget);
+        Question { network, layer, target, ranges: self.checker.ranges(), front, budget }
+    }
+
+    /// Lines that are tilted, for what is open.
+    fn tilted_lines(&mut self) {
+        let open = self.open_bounds();
+        self.begin(By::Tilt, open.len());
+        let lines = self.best_lines(&open, true);
+        self.prove_lines(By::Tilt, &open, lines);
+    }
+
+    /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the narrower.
+    fn narrow_ranges(&mut self) {
+        if has_exact_intervals(self.network, self.stage.node) {
+            return;
+        }
+        let range = self.checker.range(self.stage.node);
+        let is_open = |unit: &usize| status_of_range(range.lower[*unit], range.upper[*unit]).is_none();
+        let bounds: Vec<Bound> = (0..range.lower.len()).filter(is_open).flat_map(both_sides).collect();
+        self.begin(By::Tilt, bounds.len());
+        let t = Instant::now();
+        let lines = self.best_lines(&bounds, false);
+        self.prove_lines(By::Tilt, &bounds, lines);
+        if std::env::var_os("LEO_DEBUG").is_some() {
+            let r = self.checker.range(self.stage.node);
+            let w: f64 = r.upper.iter().zip(&r.lower).map(|(u, l)| u - l).sum::<f64>() / r.upper.len() as f64;
+            eprintln!("narrowed layer {}: {} bounds, mean width {w} in {:?}", self.depth + 1, bounds.len(), t.elapsed());
+        }
+    }
+
+    fn best_lines(&self, bounds: &[Bound], stop_at_sign: bool) -> Vec<Lines> {
+        let best = |&bound: &Bound| {
+            let lines = ascent::best_lines(&self.question(bound), stop_at_sign);
+            self.one_done();
+            lines
+        };
+        bounds.par_iter().map(best).collect()
     }
 
     fn linear_programs(&mut self, reduced: &Arc<Reduced>) {
         let open = self.open_bounds();
         self.attempt(By::Lp, &open, PROGRAMS_IN_A_ROW, |run, program, bound, probe| {
-            (run.search(bound, 1, Some(reduced), probe).relax(run.checker.ranges(), program), None)
+            (Search::new(run.question(bound), Some(reduced)).relax(program, probe), None)
         });
     }
 
     fn split(&mut self, reduced: Option<&Arc<Reduced>>) {
-        let (open, pieces) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
-        self.attempt(By::Split, &open, 1, |run, _, bound, probe| {
-            (run.search(bound, pieces, reduced, probe).run(run.checker.ranges()), None)
-        });
-    }
-
-    /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
-    fn mixed_integer_programs(&mut self, reduced: &Arc<Reduced>) {
-        let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
-        self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
-            let start = run.witnesses.nearest(run.depth, bound.0, bound.1);
-            let claim = run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe);
-            let outcome = match claim.is_some_and(|claim| claim.bound <= 0.0) {
-                true => run.search(bound, CONFIDENCE * nodes, Some(reduced), probe).run(run.checker.ranges()),
-                false => Outcome::Open,
-            };
-            (outcome, claim)
-        });
-    }
-
-    /// A search for a proof of a bound.
-    fn search<'s, 'p>(
-        &'s self,
-        target: Bound,
-        pieces: usize,
-        reduced: Option<&'s Arc<Reduced>>,
-        probe: &'s mut Probe<'p>,
-    ) -> Search<'s, 'p> {
-        Search { network: self.network, layer: self.node, target, pieces, budget: &self.budget, reduced, probe }
-    }
-
-    /// What a mixed-integer program says about a bound.
-    fn claim(
-        &self,
-        bound: Bound,
-        ranges: &[Range],
-        reduced: &Arc<Reduced>,
-        start: &[f64],
-        nodes: usize,
-        probe: &mut Probe<'_>,
-    ) -> Option<Claim> {
-        let target = reduced.target(self.network, self.node, ranges, bound);
-        solver::claim(reduced, &target, start, nodes, &self.budget, probe)
+        let open = self.open_bounds();
+        if std::env::var_os("LEO_DEBUG").is_some() {
+            for &(unit, side) in &open {
+                let r = self.checker.range(self.stage.node);
+                eprintln!("open: layer {} {unit} {side:?} [{}, {}]", self.depth + 1, r.lower[unit], r.upper[unit]);
+            }
+        }
+        let most = self.options.nodes.unwrap_or(PIECES);
+        self.begin(By::Split, open.len());
+        let this = &*self;
+        let mut searches: Vec<(Bound, Search<'_>, Outcome)> =
+            open.iter().map(|&bound| (bound, Search::new(this.question(bound), reduced), Outcome::Open)).collect();
+        let mut pieces = FIRST_PIECES;
+        loop {
+            searches.par_iter_mut().with_max_len(1).for_each(|(bound, search, outcome)| {
+                if matches!(outcome, Outcome::Open) {
+                    *outcome = search.run(pieces.min(most), || this.witnesses.probe(this.depth, bound.0, bound.1));
+                    if !matches!(outcome, Outcome::Open) {
+                        this.one_done();
+                    }
+                }
+            });
+            let is_open = searches.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Open));
+            if !is_open || pieces >= most || this.budget.is_exhausted() {
+                break;
+            }
+            pieces *= MORE_PIECES;
+        }
+        if std::env::var_os("LEO_DEBUG").is_some() {
+            for (bound, search, outcome) in &searches {
+                let what = match outcome { Outcome::Proved(_) => "proved", Outcome::Refuted(_) => "refuted", Outcome::Open => "open" };
+                eprintln!("layer {} {:?}: {what} after {} pieces, {}", this.depth + 1, bound, search.looked_at(), search.debug());
+            }
+        }
+        let outcomes = searches.into_iter().map(|(bound, _, outcome)| (bound, outcome, None)).collect();
+        self.take_over(By::Split, &open, outcomes);
     }
 
     /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In a row of so many, one may
     /// hand over a linear program to the next.
-    fn attempt(
+    pub(crate) fn attempt(
         &mut self,
         by: By,
         bounds: &[Bound],
@@ -304,28 +388,35 @@ impl Run<'_, '_> {
     ) {
         self.begin(by, bounds.len());
         let this = &*self;
-        let one = |program: &mut Option<Program>, (unit, side): Bound| {
-            let mut probe = this.witnesses.probe(this.depth, unit, side);
+        let one = |program: &mut Option<Program>, bound: Bound| {
+            let mut probe = this.witnesses.probe(this.depth, bound.0, bound.1);
             let (outcome, claim) = match this.budget.is_exhausted() {
                 true => (Outcome::Open, None),
-                false => work(this, program, (unit, side), &mut probe),
+                false => work(this, program, bound, &mut probe),
             };
             this.one_done();
-            let tree = if let Outcome::Proved(tree) = outcome { Some((unit, side, tree)) } else { None };
-            (tree, probe.found(), claim.map(|claim| (unit, side, claim)))
+            (bound, outcome, claim)
         };
         let some = |bounds: &[Bound]| {
             let mut program = None;
             bounds.iter().map(|&bound| one(&mut program, bound)).collect::<Vec<_>>()
         };
-        let found: Vec<_> = bounds.par_chunks(row).flat_map_iter(some).collect();
+        let outcomes = bounds.par_chunks(row).flat_map_iter(some).collect();
+        self.take_over(by, bounds, outcomes);
+    }
+
+    /// Lets the checker decide what outcomes are worth.
+    fn take_over(&mut self, by: By, bounds: &[Bound], outcomes: Vec<(Bound, Outcome, Option<Claim>)>) {
         let (mut trees, mut claims) = (Vec::new(), Vec::new());
-        for (tree, point, claim) in found {
-            trees.extend(tree);
-            claims.extend(claim);
-            self.witnesses.look_at(&point.unwrap_or_default());
+        for ((unit, side), outcome, claim) in outcomes {
+            match outcome {
+                Outcome::Proved(tree) => trees.push((unit, side, tree)),
+                Outcome::Refuted(point) => self.witnesses.look_at(&point),
+                Outcome::Open => {}
+            }
+            claims.extend(claim.map(|claim| (unit, side, claim)));
         }
-        let before = self.checker.range(self.node).clone();
+        let before = self.checker.range(self.stage.node).clone();
         self.checker.prove_splits(&trees);
         self.note(&before, trees.into_iter());
         self.settle(by, bounds);
@@ -333,120 +424,38 @@ impl Run<'_, '_> {
         self.trust(&claims);
     }
 
-    /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the programs claim is then
-    /// to be proved.
-    fn decide_by_programs(&mut self) {
-        // Where it is too late to ask, what earlier programs found may still decide something.
-        let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
-        self.begin(By::Milp, self.verdicts.len());
-        let known = self.believed.len();
-        self.believed.extend_from_slice(&self.checker.ranges()[known..]);
-        let this = &*self;
-        let Some(reduced) = this.reduced(&this.believed) else { return };
-        let nodes = this.options.nodes.unwrap_or(usize::MAX);
-        let ask = |unit: usize| {
-            let mut answers = Vec::new();
-            for side in [Side::Upper, Side::Lower] {
-                let mut probe = this.witnesses.probe(this.depth, unit, side);
-                let claim = match this.budget.is_exhausted() {
-                    true => None,
-                    false => this.claim((unit, side), &this.believed, &reduced, &[], nodes, &mut probe),
-                };
-                answers.push(((unit, side), claim, probe.found()));
-                if claim.is_some_and(|claim| claim.bound <= 0.0) {
-                    break;
-                }
-            }
-            this.one_done();
-            answers
-        };
-        let answers: Vec<_> = (0..this.verdicts.len()).into_par_iter().flat_map_iter(ask).collect();
-        let value = self.network.pre_activation(self.node).index();
-        let (mut claims, mut held) = (Vec::new(), Vec::new());
-        for ((unit, side), claim, point) in answers {
-            self.witnesses.look_at(&point.unwrap_or_default());
-            let Some(claim) = claim else { continue };
-            claims.push((unit, side, claim));
-            let range = &mut self.believed[value];
-            match side {
-                Side::Upper => range.upper[unit] = range.upper[unit].min(claim.bound),
-                Side::Lower => range.lower[unit] = range.lower[unit].max(-claim.bound),
-            }
-            held.extend((claim.bound <= 0.0).then_some((unit, side)));
-        }
-        self.settle_unstable(by);
-        self.prove_linear(By::Milp, &held);
-        if self.options.trust_solver {
-            return self.trust(&claims);
-        }
-        held.retain(|&(unit, _)| self.verdicts[unit].is_none());
-        let reduced = self.reduced(self.checker.ranges());
-        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(NODES);
-        self.attempt(By::Milp, &held, 1, |run, _, bound, probe| {
-            (run.search(bound, pieces, reduced.as_ref(), probe).run(run.checker.ranges()), None)
-        });
-    }
-
     /// The bounds of 0 that undecided units may have.
-    fn open_bounds(&self) -> Vec<Bound> {
-        let undecided = (0..self.verdicts.len()).filter(|&unit| self.verdicts[unit].is_none());
+    pub(crate) fn open_bounds(&self) -> Vec<Bound> {
+        let undecided = (0..self.stage.verdicts.len()).filter(|&unit| self.stage.verdicts[unit].is_none());
         undecided.flat_map(both_sides).filter(|&(unit, side)| self.witnesses.may_hold(self.depth, unit, side)).collect()
     }
 
     /// Decides what the proved ranges decide, of the units that some bounds are about.
-    fn settle(&mut self, by: By, bounds: &[Bound]) {
-        let range = self.checker.range(self.node);
+    pub(crate) fn settle(&mut self, by: By, bounds: &[Bound]) {
+        let range = self.checker.range(self.stage.node);
         for &(unit, _) in bounds {
             let status = status_of_range(range.lower[unit], range.upper[unit]);
-            let verdict = &mut self.verdicts[unit];
+            let verdict = &mut self.stage.verdicts[unit];
             *verdict = verdict.or(status.map(|status| Verdict { status, by, trusted: false }));
         }
     }
 
     /// Decides what the witnesses decide.
-    fn settle_unstable(&mut self, by: By) {
-        for (unit, verdict) in self.verdicts.iter_mut().enumerate() {
+    pub(crate) fn settle_unstable(&mut self, by: By) {
+        for (unit, verdict) in self.stage.verdicts.iter_mut().enumerate() {
             if verdict.is_none() && self.witnesses.is_unstable(self.depth, unit) {
                 *verdict = Some(Verdict { status: Status::Unstable, by, trusted: false });
             }
         }
     }
 
-    /// Believes what mixed-integer programs say, where nothing else is known, if the user wants that.
-    fn trust(&mut self, claims: &[(usize, Side, Claim)]) {
-        if !self.options.trust_solver {
-            return;
-        }
-        for (unit, verdict) in self.verdicts.iter_mut().enumerate().filter(|(_, verdict)| verdict.is_none()) {
-            let claim = |wanted: Side| {
-                claims.iter().find(|&&(of, side, _)| of == unit && side == wanted).map(|(_, _, claim)| claim)
-            };
-            let refuted = |side: Side| {
-                claim(side).is_some_and(|claim| claim.value > 0.0) || !self.witnesses.may_hold(self.depth, unit, side)
-            };
-            let holds = |side: Side| {
-                claim(side).is_some_and(|claim| claim.bound <= 0.0) && self.witnesses.may_hold(self.depth, unit, side)
-            };
-            let status = if holds(Side::Upper) {
-                Status::Inactive
-            } else if holds(Side::Lower) {
-                Status::Active
-            } else if refuted(Side::Upper) && refuted(Side::Lower) {
-                Status::Unstable
-            } else {
-                continue;
-            };
-            *verdict = Some(Verdict { status, by: By::Milp, trusted: true });
-        }
-    }
-
-    fn one_done(&self) {
+    pub(crate) fn one_done(&self) {
         if let Some(progress) = self.options.progress {
             progress.one_done();
         }
     }
 
-    fn begin(&self, step: By, units: usize) {
+    pub(crate) fn begin(&self, step: By, units: usize) {
         if let Some(progress) = self.options.progress
             && units > 0
         {
@@ -456,8 +465,8 @@ impl Run<'_, '_> {
 }
 
 /// A linear bound on the whole domain.
-fn leaf(slopes: Slopes) -> Tree {
-    Tree::Leaf { multipliers: Vec::new(), slopes }
+fn leaf(lines: Lines) -> Tree {
+    Tree::Leaf { multipliers: Vec::new(), lines }
 }
 
 fn both_sides(unit: usize) -> [Bound; 2] {

@@ -6,6 +6,7 @@
 mod analysis;
 mod bounds;
 mod budget;
+mod programs;
 mod record;
 // Without a solver, what only it needs is not used.
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]

@@ -58,11 +58,11 @@ fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
             trim(off, ranges, layers);
             trim(on, ranges, layers);
         }
-        Tree::Leaf { multipliers, slopes } => {
+        Tree::Leaf { multipliers, lines } => {
             while multipliers.last().is_some_and(|multiplier| *multiplier <= 0.0) {
                 multipliers.pop();
             }
-            slopes.retain(|&(layer, unit), slope| {
+            lines.slopes.retain(|&(layer, unit), slope| {
                 let range = &ranges[layers(layer)];
                 let (lower, upper) = (range.lower[unit], range.upper[unit]);
                 lower < 0.0 && upper > 0.0 && *slope != default_slope(&lower, &upper)

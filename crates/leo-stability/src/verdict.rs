@@ -11,6 +11,8 @@ pub enum By {
     Linear,
     /// A linear bound with slopes chosen for it.
     Slopes,
+    /// A linear bound with slopes chosen for it and tilted lines, from ranges that are as narrow as such lines can make them.
+    Tilt,
     /// A linear program.
     Lp,
     /// A case distinction with linear bounds.
@@ -23,8 +25,8 @@ pub enum By {
 
 impl By {
     /// All of them, from the cheapest to the most expensive.
-    pub const ALL: [Self; 7] =
-        [Self::Interval, Self::Witness, Self::Linear, Self::Slopes, Self::Lp, Self::Split, Self::Milp];
+    pub const ALL: [Self; 8] =
+        [Self::Interval, Self::Witness, Self::Linear, Self::Slopes, Self::Tilt, Self::Lp, Self::Split, Self::Milp];
 }
 
 /// A unit, its proved range and the verdict.

@@ -7,6 +7,7 @@ use leo_check::{Range, Side, Slopes, Tree, default_slope};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product_transposed};
 
+use crate::bounds::front::Tilted;
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
 use crate::walk;
@@ -25,6 +26,14 @@ pub(crate) struct Lines {
     pub(crate) values: Vec<f64>,
 }
 
+impl Lines {
+    /// For a single bound, how far a unit's line is from the ReLU at the point where the relaxed network was evaluated last.
+    pub(crate) fn gap(&self, unit: usize) -> f64 {
+        let Some(&value) = self.values.get(unit) else { return 0.0 };
+        (self.slopes[unit] * value + self.constants[unit] - value.max(0.0)).abs()
+    }
+}
+
 /// The slopes that were chosen for one of the bounds.
 pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
     let of_layer = |lines: &Lines| {
@@ -32,6 +41,15 @@ pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
         lines.free[row].iter().enumerate().map(move |(unit, &slope)| ((layer, unit), slope)).collect::<Vec<_>>()
     };
     lines.iter().flat_map(of_layer).collect()
+}
+
+/// All that a single bound is free to choose: slopes, layer by layer, multipliers, and the lines of the first layer.
+#[derive(Clone)]
+pub(crate) struct Choice {
+    slopes: Vec<Vec<f64>>,
+    multipliers: Vec<f64>,
+    tilted: Option<Tilted>,
+    scales: Vec<f64>,
 }
 
 /// Some bounds, each on its way to the input and back.
@@ -44,7 +62,12 @@ pub(crate) struct Pass<'a> {
     /// Where the domain was cut, with a multiplier for each.
     pub(crate) cuts: &'a [Cut],
     pub(crate) multipliers: Vec<f64>,
-    /// For each bound, the corner where it is attained.
+    /// The lines of the first layer, for a single bound.
+    pub(crate) tilted: Option<Tilted>,
+    /// How large coefficients of each layer's units are on the whole domain: what multipliers are to be compared with.
+    pub(crate) scales: Vec<f64>,
+    /// For each bound, the coefficients of the inputs in the last substitution, and the corner where it is attained.
+    pub(crate) coefficients: Vec<f64>,
     pub(crate) corners: Vec<f64>,
 }
 
@@ -73,8 +96,34 @@ impl<'a> Pass<'a> {
             lines: lines.collect(),
             cuts,
             multipliers: vec![0.0; cuts.len()],
+            tilted: None,
+            scales: Vec::new(),
+            coefficients: Vec::new(),
             corners: Vec::new(),
         }
+    }
+
+    /// For a single bound, begins with a choice that may have been made for fewer cuts.
+    pub(crate) fn begin_with(&mut self, choice: &Choice) {
+        for (lines, slopes) in self.lines.iter_mut().zip(&choice.slopes) {
+            lines.free[0].clone_from(slopes);
+        }
+        self.multipliers[..choice.multipliers.len()].copy_from_slice(&choice.multipliers);
+        self.scales.clone_from(&choice.scales);
+        self.tilted.clone_from(&choice.tilted);
+        self.tilted.iter_mut().for_each(Tilted::rest);
+    }
+
+    /// The choice that a single bound has made.
+    pub(crate) fn choice(&self) -> Choice {
+        let slopes = self.lines.iter().map(|lines| lines.free[0].clone()).collect();
+        Choice { slopes, multipliers: self.multipliers.clone(), tilted: self.tilted.clone(), scales: self.scales.clone() }
+    }
+
+    /// The lines of a single bound, as a proof has them.
+    pub(crate) fn chosen(&self) -> leo_check::Lines {
+        let tilt = self.tilted.as_ref().map(Tilted::tilt);
+        leo_check::Lines { slopes: chosen_slopes(&self.lines, 0), tilt }
     }
 
     /// The range of a layer's pre-activations.
@@ -99,7 +148,7 @@ impl<'a> Pass<'a> {
     }
 
     fn substitute(&mut self, bounds: &[(usize, Side)], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
-        let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, .. } = *self;
+        let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, ref mut tilted, .. } = *self;
         let width = network.shape(start).elements();
         let first = walk::elements(width, bounds.iter().map(|&(unit, side)| (unit, side.sign())));
         let relu = |layer: usize, flow: &mut [f64], constants: &mut [f64]| {
@@ -119,6 +168,14 @@ impl<'a> Pass<'a> {
             lines.coefficients.extend_from_slice(flow);
             lines.slopes.resize(flow.len(), 0.0);
             lines.constants.resize(flow.len(), 0.0);
+            let mut told = Vec::new();
+            if let Some(tilted) = tilted.as_mut().filter(|tilted| tilted.layer() == layer) {
+                let is_open = |unit: usize| range.lower[unit] < 0.0 && range.upper[unit] > 0.0;
+                constants[0] += tilted.take(flow, is_open, |unit, slope, value| {
+                    lines.free[0][unit] = slope;
+                    told.push((unit, value));
+                });
+            }
             for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
                 for (unit, c) in flow.iter_mut().enumerate() {
                     let (l, u) = (range.lower[unit], range.upper[unit]);
@@ -136,6 +193,9 @@ impl<'a> Pass<'a> {
                     lines.slopes[row * width + unit] = slope;
                     lines.constants[row * width + unit] = constant;
                 }
+                for &(unit, value) in &told {
+                    (lines.slopes[unit], lines.constants[unit]) = (0.0, value);
+                }
                 for (cut, multiplier) in cuts.iter().zip(multipliers.iter()).filter(|(cut, _)| cut.layer == layer) {
                     flow[cut.unit] += if cut.on { *multiplier } else { -multiplier };
                 }
@@ -145,7 +205,11 @@ impl<'a> Pass<'a> {
         let range = &ranges[ValueId::INPUT.index()];
         let mut sums = linear.constants;
         self.corners.clear();
-        for (sum, row) in sums.iter_mut().zip(linear.coefficients.chunks_exact(range.lower.len())) {
+        self.coefficients = linear.coefficients;
+        if let Some(tilted) = &self.tilted {
+            sums[0] += tilted.give(range, &mut self.coefficients);
+        }
+        for (sum, row) in sums.iter_mut().zip(self.coefficients.chunks_exact(range.lower.len())) {
             for ((&c, &lo), &hi) in row.iter().zip(&range.lower).zip(&range.upper) {
                 let end = if c > 0.0 { hi } else { lo };
                 *sum += c * end;
@@ -165,13 +229,13 @@ impl<'a> Pass<'a> {
 
     /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.
     pub(crate) fn leaf(&self, chosen: bool) -> Tree {
-        let slopes = if chosen { chosen_slopes(&self.lines, 0) } else { Slopes::new() };
-        Tree::Leaf { multipliers: self.multipliers.clone(), slopes }
+        let lines = if chosen { self.chosen() } else { leo_check::Lines::default() };
+        Tree::Leaf { multipliers: self.multipliers.clone(), lines }
     }
 
-    /// Evaluates the relaxed network at the corners.
-    pub(crate) fn forward(&mut self) {
-        let mut values: Vec<Vec<f64>> = vec![std::mem::take(&mut self.corners)];
+    /// Evaluates the relaxed network at a point for each bound.
+    pub(crate) fn forward(&mut self, points: Vec<f64>) {
+        let mut values: Vec<Vec<f64>> = vec![points];
         for index in 0..self.start.index() {
             let node = &self.network.nodes()[index];
             let operand = &values[node.operands()[0].index()];

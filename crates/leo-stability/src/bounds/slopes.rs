@@ -41,7 +41,8 @@ pub(crate) fn improved(
         if best.iter().all(|&bound| bound < 0.0) || budget.is_exhausted() {
             break;
         }
-        pass.forward();
+        let corners = std::mem::take(&mut pass.corners);
+        pass.forward(corners);
         pass.descend(0.5 / (1.0 + step as f64 / 10.0));
     }
     kept

@@ -269,7 +269,7 @@ pub(crate) fn claim(
         watch.bound = watch.bound.min(objective.value(dual.unwrap_or_else(|| solved.objective_value())));
         watch.look_at(solved.get_solution().columns());
     }
-    Some(Claim { bound: watch.bound, value: watch.value })
+    Some(Claim { bound: watch.bound, value: watch.value, point: watch.found })
 }
 
 /// Every program runs on one thread: there are as many programs as threads. HiGHS takes no coefficients for 0 that are larger than this.
@@ -289,20 +289,22 @@ struct Watch<'a, 'p> {
     /// The best bound on what is to be maximised, and the best value.
     bound: f64,
     value: f64,
-    settled: bool,
+    /// A solution that the probe is certain of.
+    found: Option<Vec<f64>>,
 }
 
 impl<'a> Watch<'a, '_> {
     fn new(budget: &'a Budget<'a>, objective: Objective) -> Self {
-        Self { budget, objective, looks: None, bound: f64::INFINITY, value: f64::NEG_INFINITY, settled: false }
+        Self { budget, objective, looks: None, bound: f64::INFINITY, value: f64::NEG_INFINITY, found: None }
     }
 
     /// A solution of a mixed-integer program.
     fn look_at(&mut self, solution: &[f64]) {
         if let Some((columns, probe)) = &mut self.looks
+            && self.found.is_none()
             && solution.len() >= columns.inputs.len()
         {
-            self.settled |= probe.shows(&columns.point(solution));
+            self.found = probe.shows(&columns.point(solution));
         }
     }
 
@@ -311,7 +313,7 @@ impl<'a> Watch<'a, '_> {
         if let Some(dual_bound) = dual_bound {
             self.bound = self.bound.min(self.objective.value(dual_bound));
         }
-        self.settled || self.bound <= 0.0 || self.budget.is_exhausted()
+        self.found.is_some() || self.bound <= 0.0 || self.budget.is_exhausted()
     }
 }
 

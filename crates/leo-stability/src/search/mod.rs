@@ -31,20 +31,22 @@ pub(crate) struct Optimum {
 }
 
 /// What a mixed-integer program said, to be believed or not.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Claim {
     /// The best bound on the maximum.
     pub(crate) bound: f64,
     /// The best value of a solution.
     pub(crate) value: f64,
+    /// A solution that is certain to be above 0.
+    pub(crate) point: Option<Vec<f64>>,
 }
 
 /// What was found about one bound.
 pub(crate) enum Outcome {
     /// This proves it, if the checker agrees.
     Proved(Tree),
-    /// An input with the sign that was to be excluded is known now.
-    Refuted,
+    /// An input with the sign that was to be excluded.
+    Refuted(Vec<f64>),
     /// Neither, within the budget.
     Open,
 }

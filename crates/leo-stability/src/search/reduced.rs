@@ -114,6 +114,11 @@ impl Reduced {
         rows.map(|((inputs, constant), units)| Affine { inputs: inputs.to_vec(), units, constant }).collect()
     }
 
+    /// About how many numbers it is made of.
+    pub(crate) fn size(&self) -> usize {
+        self.units.len() * (self.units.len() + self.lower.len())
+    }
+
     /// A layer's units, with what a list has for each of them.
     pub(crate) fn units_of(&self, layer: usize, list: &[f64]) -> impl Iterator<Item = (usize, f64)> {
         self.units

@@ -2,27 +2,34 @@
 //!
 //! A linear bound is loose because units that can be on or off are replaced by lines. So the domain is cut where one of them turns on: on
 //! either side that unit is no longer replaced, and the bound is better. The unit to cut at is the one whose line costs
-//! most. On each piece the signs that are known there help by multipliers, which a few steps of descent find, or else a linear program. Each bound is attained
-//! at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
+//! most at the point where the bound is nearly attained. Both halves begin with the lines and multipliers of the whole, and improve them. The pieces with the worst bounds are cut first, several at a time,
+//! on all threads. Each bound is attained at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use leo_check::{Range, Side, Tree};
-use leo_network::Network;
+use leo_check::{Range, Tree};
+use rayon::prelude::*;
 
 use super::reduced::{Affine, Reduced};
 use super::solver::Program;
 use super::{Cut, Optimum, Outcome};
-use crate::bounds::relaxed::Pass;
-use crate::budget::Budget;
+use crate::bounds::Question;
+use crate::bounds::ascent::Ascent;
+use crate::bounds::front::Tilted;
+use crate::bounds::relaxed::{Choice, Pass};
 use crate::witness::Probe;
 
-/// How often the multipliers of a piece are improved; the same where nothing is left to cut and there is no linear program; and how often it is
+/// How many steps a piece's bound is improved by; the same where nothing is left to cut and there is no linear program; and how often it is
 /// looked for a witness.
-const STEPS: usize = 20;
+const STEPS: usize = 24;
 const LAST_STEPS: usize = 400;
-const LOOK_EVERY: usize = 10;
-/// How many pieces are looked at before linear programs help.
+const LOOK_EVERY: usize = 8;
+/// How many pieces are worked on at a time. It does not depend on the number of threads, because answers depend on it.
+const AT_ONCE: usize = 16;
+/// Where linear programs have no more numbers than this, and a few pieces did not settle it, they are worth their time for every piece.
+const SMALL_PROGRAM: usize = 1 << 14;
 const CHEAP_PIECES: usize = 16;
 
 /// How often a piece may have been cut: trees are walked by recursion.
@@ -33,137 +40,258 @@ const CLEARLY: f64 = 1e-12;
 /// A bound that is so many times as far from 0 as one that is clear may be 0 in truth; and how much is added then, to see.
 const TOUCHING: f64 = 1e3;
 const LEANING: f64 = 1e6;
+/// A bound that is so near to 0, as a part of the range, may be 0 in truth, which only a linear program shows.
+const NEARLY: f64 = 1e-6;
 
 /// A search for a proof that a pre-activation is nowhere above 0 (an upper bound) or nowhere below 0 (a lower one).
-pub(crate) struct Search<'a, 'p> {
-    pub(crate) network: &'a Network,
-    pub(crate) layer: usize,
-    pub(crate) target: (usize, Side),
-    /// How many pieces may be looked at.
-    pub(crate) pieces: usize,
-    pub(crate) budget: &'a Budget<'a>,
+pub(crate) struct Search<'a> {
+    question: Question<'a>,
     /// For linear programs, if there are to be any.
-    pub(crate) reduced: Option<&'a Arc<Reduced>>,
-    /// Is shown points, and says whether one of them has the sign that is to be excluded.
-    pub(crate) probe: &'a mut Probe<'p>,
+    reduced: Option<&'a Arc<Reduced>>,
+    /// What is to be maximised.
+    target: Option<Affine>,
+    /// What is clearly negative.
+    clear: f64,
+    /// The tree of pieces, from the whole domain to the smallest.
+    pieces: Vec<State>,
+    /// Those that are to be looked at.
+    open: BinaryHeap<Piece>,
+    /// How many were looked at.
+    looked_at: usize,
+    /// Whether some piece could be neither settled nor cut.
+    stuck: bool,
 }
 
-impl<'a, 'p> Search<'a, 'p> {
-    fn begin(self, ranges: &[Range], program: Option<Program>) -> Progress<'a, 'p> {
-        let target = self.reduced.map(|reduced| reduced.target(self.network, self.layer, ranges, self.target));
-        let range = &ranges[self.network.pre_activation(self.layer).index()];
-        let (lower, upper) = (range.lower[self.target.0], range.upper[self.target.0]);
+/// What became of a piece.
+enum State {
+    Open,
+    Proved(Tree),
+    Cut { layer: usize, unit: usize, halves: [usize; 2] },
+}
+
+/// A piece that is to be looked at.
+struct Piece {
+    cuts: Vec<Cut>,
+    /// The bound that the piece had from which it was cut.
+    bound: f64,
+    /// Where its lines and multipliers begin.
+    start: Option<Arc<Choice>>,
+    place: usize,
+}
+
+impl PartialEq for Piece {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Piece {}
+
+impl PartialOrd for Piece {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Piece {
+    /// The worst bound is the greatest; of equal ones, the piece that was there first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bound.total_cmp(&other.bound).then_with(|| other.place.cmp(&self.place))
+    }
+}
+
+/// What became of a piece that was looked at.
+enum Settled {
+    Proved(Tree),
+    Refuted(Vec<f64>),
+    Cut { layer: usize, unit: usize, bound: f64, choice: Arc<Choice> },
+    Open,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(question: Question<'a>, reduced: Option<&'a Arc<Reduced>>) -> Self {
+        let Question { network, layer, ranges, target: bound, .. } = question;
+        let target = reduced.map(|reduced| reduced.target(network, layer, ranges, bound));
+        let range = &ranges[network.pre_activation(layer).index()];
+        let (lower, upper) = (range.lower[bound.0], range.upper[bound.0]);
         let clear = -CLEARLY * upper.max(-lower).min(f64::MAX);
-        Progress { search: self, target, program, clear, looked_at: 0 }
+        let whole = Piece { cuts: Vec::new(), bound: f64::INFINITY, start: None, place: 0 };
+        let (pieces, open) = (vec![State::Open], BinaryHeap::from([whole]));
+        Self { question, reduced, target, clear, pieces, open, looked_at: 0, stuck: false }
     }
 
-    /// Looks for a proof on the domain, where `ranges` hold.
-    pub(crate) fn run(self, ranges: &[Range]) -> Outcome {
-        self.begin(ranges, None).piece(&mut ranges.to_vec(), &mut Vec::new())
+    pub(crate) fn debug(&self) -> String {
+        let depth = self.open.iter().map(|piece| piece.cuts.len()).max();
+        format!("{} open, worst {:?}, deepest {depth:?}", self.open.len(), self.open.peek().map(|piece| piece.bound))
+    }
+
+    /// How many pieces were looked at.
+    pub(crate) fn looked_at(&self) -> usize {
+        self.looked_at
+    }
+
+    /// Looks at pieces, until the bound is proved or refuted, or so many were looked at in all. `probe` makes what looks for a witness.
+    pub(crate) fn run<'w>(&mut self, most: usize, probe: impl Fn() -> Probe<'w> + Sync) -> Outcome {
+        while self.looked_at < most && !self.question.budget.is_exhausted() {
+            let count = AT_ONCE.min(most - self.looked_at);
+            let some: Vec<Piece> = std::iter::from_fn(|| self.open.pop()).take(count).collect();
+            if some.is_empty() {
+                break;
+            }
+            let this = &*self;
+            let settle = |state: &mut (Probe<'w>, Option<Program>), piece: &Piece| {
+                this.settle(piece, &mut state.0, &mut state.1)
+            };
+            let settled: Vec<Settled> = some.par_iter().map_init(|| (probe(), None), settle).collect();
+            self.looked_at += some.len();
+            for (piece, settled) in some.into_iter().zip(settled) {
+                match settled {
+                    Settled::Proved(leaf) => self.pieces[piece.place] = State::Proved(leaf),
+                    Settled::Refuted(point) => return Outcome::Refuted(point),
+                    Settled::Cut { layer, unit, bound, choice } => self.cut(piece, (layer, unit), bound, choice),
+                    Settled::Open if self.question.budget.is_exhausted() => self.open.push(piece),
+                    // No proof will come of it, but perhaps a witness from another piece.
+                    Settled::Open => self.stuck = true,
+                }
+            }
+        }
+        if !self.open.is_empty() || self.stuck {
+            return Outcome::Open;
+        }
+        Outcome::Proved(self.tree(0))
+    }
+
+    fn cut(&mut self, piece: Piece, (layer, unit): (usize, usize), bound: f64, choice: Arc<Choice>) {
+        let halves = [self.pieces.len(), self.pieces.len() + 1];
+        for (on, place) in [false, true].into_iter().zip(halves) {
+            self.pieces.push(State::Open);
+            let mut cuts = piece.cuts.clone();
+            cuts.push(Cut { layer, unit, on });
+            self.open.push(Piece { cuts, bound, start: Some(Arc::clone(&choice)), place });
+        }
+        self.pieces[piece.place] = State::Cut { layer, unit, halves };
+    }
+
+    /// The proof, once all pieces have one.
+    fn tree(&mut self, place: usize) -> Tree {
+        match std::mem::replace(&mut self.pieces[place], State::Open) {
+            State::Cut { layer, unit, halves } => {
+                let [off, on] = halves.map(|half| Box::new(self.tree(half)));
+                Tree::Split { layer, unit, off, on }
+            }
+            State::Proved(leaf) => leaf,
+            State::Open => Tree::Leaf { multipliers: Vec::new(), lines: leo_check::Lines::default() },
+        }
     }
 
     /// Looks for a proof without any cut, by a linear program that others may have used before.
-    pub(crate) fn relax(self, ranges: &[Range], program: &mut Option<Program>) -> Outcome {
-        let mut pass = Pass::new(self.network, self.layer, ranges, &[], 1);
-        let mut progress = self.begin(ranges, program.take());
-        let answer = progress.ask_program(&mut pass);
-        *program = progress.program;
-        match answer {
-            Some((_, bound)) if bound < progress.clear => Outcome::Proved(pass.leaf(true)),
-            Some((optimum, _)) if progress.search.probe.shows(&optimum.point) => Outcome::Refuted,
-            _ => Outcome::Open,
+    pub(crate) fn relax(&self, program: &mut Option<Program>, probe: &mut Probe<'_>) -> Outcome {
+        let mut pass = self.pass(self.question.ranges, &[]);
+        match self.ask_program(&mut pass, program, self.target.as_ref()) {
+            Some((_, bound)) if bound < self.clear => Outcome::Proved(pass.leaf(true)),
+            Some((optimum, _)) => probe.shows(&optimum.point).map_or(Outcome::Open, Outcome::Refuted),
+            None => Outcome::Open,
         }
     }
-}
 
-/// A search under way.
-struct Progress<'a, 'p> {
-    search: Search<'a, 'p>,
-    /// What is to be maximised.
-    target: Option<Affine>,
-    /// Made when it is first needed.
-    program: Option<Program>,
-    /// What is clearly negative.
-    clear: f64,
-    looked_at: usize,
-}
-
-impl Progress<'_, '_> {
-    /// Goes through the pieces of the piece that `cuts` leave, where `ranges` hold.
-    fn piece(&mut self, ranges: &mut [Range], cuts: &mut Vec<Cut>) -> Outcome {
-        if self.looked_at >= self.search.pieces || cuts.len() > DEEPEST || self.search.budget.is_exhausted() {
-            return Outcome::Open;
-        }
-        self.looked_at += 1;
-        let cut = {
-            let mut pass = Pass::new(self.search.network, self.search.layer, ranges, cuts, 1);
-            match self.settle(&mut pass) {
-                Settled::Proved(leaf) => return Outcome::Proved(leaf),
-                Settled::Refuted => return Outcome::Refuted,
-                Settled::Open => return Outcome::Open,
-                Settled::Cut { layer, unit } => (layer, unit),
-            }
-        };
-        let (layer, unit) = cut;
-        let value = self.search.network.pre_activation(layer).index();
-        let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
-        let mut halves = Vec::new();
-        for on in [false, true] {
-            (ranges[value].lower[unit], ranges[value].upper[unit]) = if on { (0.0, upper) } else { (lower, 0.0) };
-            cuts.push(Cut { layer, unit, on });
-            let outcome = self.piece(ranges, cuts);
-            cuts.pop();
-            match outcome {
-                Outcome::Proved(tree) => halves.push(Box::new(tree)),
-                Outcome::Refuted => return Outcome::Refuted,
-                // No proof will come of it, but perhaps a witness from the other half.
-                Outcome::Open => {}
-            }
-        }
-        (ranges[value].lower[unit], ranges[value].upper[unit]) = (lower, upper);
-        match <[Box<Tree>; 2]>::try_from(halves) {
-            Ok([off, on]) => Outcome::Proved(Tree::Split { layer, unit, off, on }),
-            Err(_) => Outcome::Open,
-        }
+    fn pass<'s>(&self, ranges: &'s [Range], cuts: &'s [Cut]) -> Pass<'s>
+    where
+        'a: 's,
+    {
+        Pass::new(self.question.network, self.question.layer, ranges, cuts, 1)
     }
 
     /// Tries to settle a piece without cutting it.
-    fn settle(&mut self, pass: &mut Pass<'_>) -> Settled {
-        let bound = pass.backward(&[self.search.target])[0];
-        if bound < self.clear {
+    fn settle(&self, piece: &Piece, probe: &mut Probe<'_>, program: &mut Option<Program>) -> Settled {
+        let Question { network, ranges, target, front, budget, .. } = self.question;
+        let mut ranges = ranges.to_vec();
+        for cut in &piece.cuts {
+            let range = &mut ranges[network.pre_activation(cut.layer).index()];
+            let end = if cut.on { &mut range.lower[cut.unit] } else { &mut range.upper[cut.unit] };
+            *end = 0.0;
+        }
+        let mut pass = self.pass(&ranges, &piece.cuts);
+        pass.tilted = front.map(Tilted::new);
+        if let Some(start) = &piece.start {
+            pass.begin_with(start);
+        }
+        let mut ascent = Ascent::new(&mut pass, target);
+        let steps: usize = std::env::var("STEPS").ok().and_then(|r| r.parse().ok()).unwrap_or(STEPS);
+        for step in 0..=steps {
+            if step > 0 {
+                ascent.step();
+            }
+            let found = ascent.bound();
+            if found < self.clear {
+                return Settled::Proved(pass.leaf(true));
+            }
+            if step % LOOK_EVERY == 0 {
+                let point = ascent.point();
+                if let Some(point) = probe.shows(&point).or_else(|| probe.shows(ascent.corner())) {
+                    return Settled::Refuted(point);
+                }
+            }
+            if budget.is_exhausted() {
+                return Settled::Open;
+            }
+        }
+        let bound = ascent.least;
+        ascent.rest_at_best();
+        ascent.bound();
+        let point = ascent.point();
+        pass.forward(point);
+        let cut = self.costliest(&mut pass, None).filter(|_| piece.cuts.len() < DEEPEST);
+        let choice = pass.choice();
+        let is_small =
+            self.reduced.is_some_and(|reduced| reduced.size() <= SMALL_PROGRAM) && self.looked_at > CHEAP_PIECES;
+        let is_near = bound <= NEARLY / CLEARLY * -self.clear;
+        if let (Some((layer, unit)), false) = (cut, is_small || is_near) {
+            return Settled::Cut { layer, unit, bound, choice: Arc::new(choice) };
+        }
+        self.settle_by_program(piece, &ranges, probe, program, choice, bound)
+    }
+
+    /// The same by a linear program, if there is one.
+    fn settle_by_program(
+        &self,
+        piece: &Piece,
+        ranges: &[Range],
+        probe: &mut Probe<'_>,
+        program: &mut Option<Program>,
+        choice: Choice,
+        mut bound: f64,
+    ) -> Settled {
+        let mut pass = self.pass(ranges, &piece.cuts);
+        let plain = pass.backward(&[self.question.target])[0];
+        if plain < self.clear {
             return Settled::Proved(pass.leaf(false));
         }
-        if self.search.probe.shows(&pass.corners) {
-            return Settled::Refuted;
-        }
         // Perhaps the checker sees that a bound is exactly 0.
-        let mut last_resort = (bound <= 0.0).then(|| pass.leaf(false));
-        let mut cut = self.costliest(pass, None);
-        let helped = self.target.is_some() && (cut.is_none() || self.looked_at > CHEAP_PIECES);
-        // Where nothing is left to cut, it is worth a little more, and costs more.
-        let steps = if cut.is_some() || helped { STEPS } else { LAST_STEPS };
-        self.looked_at += steps / STEPS - 1;
-        match self.improve_multipliers(pass, bound, steps) {
-            Settled::Open => {}
-            settled => return settled,
-        }
-        if helped && let Some((Optimum { point, gaps, .. }, bound)) = self.ask_program(pass) {
-            if bound < self.clear {
+        let mut last_resort = (plain <= 0.0).then(|| pass.leaf(false));
+        let mut cut = self.costliest(&mut pass, None);
+        if let Some((Optimum { point, gaps, .. }, found)) = self.ask_program(&mut pass, program, self.target.as_ref()) {
+            if found < self.clear {
                 return Settled::Proved(pass.leaf(true));
             }
-            if self.search.probe.shows(&point) || self.search.probe.shows(&pass.sharpened(&point)) {
-                return Settled::Refuted;
+            if let Some(point) = probe.shows(&point).or_else(|| probe.shows(&pass.sharpened(&point))) {
+                return Settled::Refuted(point);
             }
-            if bound <= -self.clear {
+            if found <= -self.clear {
                 last_resort = Some(pass.leaf(true));
             }
-            if bound <= -TOUCHING * self.clear && self.lean(pass, &point) {
+            if found <= -TOUCHING * self.clear && self.lean(&mut pass, program, &point) {
                 return Settled::Proved(pass.leaf(true));
             }
-            cut = self.costliest(pass, Some(&gaps));
+            cut = self.costliest(&mut pass, Some(&gaps));
+        } else if cut.is_none() {
+            // Where nothing is left to cut, it is worth a little more.
+            match self.improve_multipliers(&mut pass, probe, plain) {
+                Settled::Open => {}
+                settled => return settled,
+            }
         }
-        match (cut, last_resort) {
-            (Some((layer, unit)), _) => Settled::Cut { layer, unit },
+        match (cut.filter(|_| piece.cuts.len() < DEEPEST), last_resort) {
+            (Some((layer, unit)), _) => Settled::Cut { layer, unit, bound, choice: Arc::new(choice) },
             (None, Some(leaf)) => Settled::Proved(leaf),
             (None, None) => Settled::Open,
         }
@@ -171,24 +299,25 @@ impl Progress<'_, '_> {
 
     /// Looks for multipliers that prove the bound on a piece. The corners that it comes by are, on average, where the bound
     /// is attained on the piece itself, which is seldom a corner of the domain: a good place to look for a witness.
-    fn improve_multipliers(&mut self, pass: &mut Pass<'_>, mut bound: f64, steps: usize) -> Settled {
+    fn improve_multipliers(&self, pass: &mut Pass<'_>, probe: &mut Probe<'_>, mut bound: f64) -> Settled {
         if pass.cuts.is_empty() {
             return Settled::Open;
         }
         // A little below 0, or the bound would come nearer and nearer to 0 and never pass it.
         let aim = -0.25 * bound + 1e3 * self.clear;
         let mut total = vec![0.0; pass.corners.len()];
-        for step in 1..=steps {
+        for step in 1..=LAST_STEPS {
             total.iter_mut().zip(&pass.corners).for_each(|(total, corner)| *total += corner);
             if step % LOOK_EVERY == 0 {
                 let average: Vec<f64> = total.iter().map(|total| total / step as f64).collect();
-                if self.search.probe.shows(&average) {
-                    return Settled::Refuted;
+                if let Some(point) = probe.shows(&average) {
+                    return Settled::Refuted(point);
                 }
             }
-            pass.forward();
+            let corners = pass.corners.clone();
+            pass.forward(corners);
             pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
-            bound = pass.backward(&[self.search.target])[0];
+            bound = pass.backward(&[self.question.target])[0];
             if bound < self.clear {
                 return Settled::Proved(pass.leaf(false));
             }
@@ -197,22 +326,26 @@ impl Progress<'_, '_> {
     }
 
     /// Solves the linear program of a piece: its solution, and the bound with the slopes and multipliers that it names, which the pass has now.
-    fn ask_program(&mut self, pass: &mut Pass<'_>) -> Option<(Optimum, f64)> {
-        let (reduced, target) = (self.search.reduced?, self.target.as_ref()?);
-        if self.program.is_none() {
-            self.program = Program::new(reduced);
+    fn ask_program(
+        &self,
+        pass: &mut Pass<'_>,
+        program: &mut Option<Program>,
+        target: Option<&Affine>,
+    ) -> Option<(Optimum, f64)> {
+        let (reduced, target) = (self.reduced?, target?);
+        if program.is_none() {
+            *program = Program::new(reduced);
         }
-        let optimum = self.program.as_mut()?.maximise(target, pass.cuts, self.search.budget)?;
-        let bound = pass.follow(self.search.target, reduced, &optimum.duals);
+        let optimum = program.as_mut()?.maximise(target, pass.cuts, self.question.budget)?;
+        let bound = pass.follow(self.question.target, reduced, &optimum.duals);
         Some((optimum, bound))
     }
 
     /// Where a maximum of 0 is attained at a corner, as in networks without biases, coefficients of the input that should be 0 come out on the wrong side of it. So a
     /// little is added to what is to be maximised, the more the further from the corner. If that is nowhere above 0 either, its proof is one of the
     /// original with room for rounding. Says whether there is one, which the pass then has.
-    fn lean(&mut self, pass: &mut Pass<'_>, point: &[f64]) -> bool {
-        let Some(original) = self.target.take() else { return false };
-        let mut leaning = original.clone();
+    fn lean(&self, pass: &mut Pass<'_>, program: &mut Option<Program>, point: &[f64]) -> bool {
+        let Some(mut leaning) = self.target.clone() else { return false };
         let range = pass.input();
         let total = -LEANING * self.clear / point.len() as f64;
         for (index, (&x, c)) in point.iter().zip(&mut leaning.inputs).enumerate() {
@@ -224,19 +357,17 @@ impl Progress<'_, '_> {
                 leaning.constant -= slope * corner;
             }
         }
-        self.target = Some(leaning);
-        let answer = self.ask_program(pass);
-        self.target = Some(original);
+        let answer = self.ask_program(pass, program, Some(&leaning));
         answer.is_some_and(|(_, bound)| bound <= 0.0)
     }
 
-    /// The unit whose line costs most: how far the line is from the ReLU, at its worst or where a linear program's solution is, times the
+    /// The unit whose line costs most: how far the line is from the ReLU where a linear program's solution is, or else at the point that the lines are near to, times the
     /// coefficient.
-    fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Option<(usize, usize)> {
+    fn costliest(&self, pass: &mut Pass<'_>, gaps: Option<&[f64]>) -> Option<(usize, usize)> {
         let mut best: Option<(f64, usize, usize)> = None;
         for lines in &pass.lines {
             let range = pass.range(lines.layer);
-            let gaps: Option<Vec<f64>> = self.search.reduced.zip(gaps).map(|(reduced, gaps)| {
+            let gaps: Option<Vec<f64>> = self.reduced.zip(gaps).map(|(reduced, gaps)| {
                 let mut found = vec![0.0; range.lower.len()];
                 reduced.units_of(lines.layer, gaps).for_each(|(unit, gap)| found[unit] = gap);
                 found
@@ -251,7 +382,7 @@ impl Progress<'_, '_> {
                 // Where a solution shows no gap at all, the worst decides. Where no coefficient is left, the gaps do.
                 let cost = match &gaps {
                     Some(gaps) => c.abs() * (gaps[unit] + 1e-6 * worst) + 1e-6 * gaps[unit],
-                    None => c.abs() * worst,
+                    None => c.abs() * (lines.gap(unit) + 1e-6 * worst),
                 };
                 if cost > best.map_or(0.0, |(most, ..)| most) {
                     best = Some((cost, lines.layer, unit));
@@ -260,12 +391,4 @@ impl Progress<'_, '_> {
         }
         best.map(|(_, layer, unit)| (layer, unit))
     }
-}
-
-/// What became of a piece.
-enum Settled {
-    Proved(Tree),
-    Refuted,
-    Cut { layer: usize, unit: usize },
-    Open,
 }

@@ -269,7 +269,6 @@ impl<'n> Witnesses<'n> {
             sign: side.sign(),
             error: self.errors(layer)[unit],
             point: Vec::new(),
-            found: false,
         }
     }
 
@@ -364,30 +363,20 @@ pub(crate) struct Probe<'a> {
     unit: usize,
     sign: f64,
     error: f64,
-    /// The last point that was looked at, and whether it has the sign.
+    /// The last point that was looked at.
     point: Vec<f64>,
-    found: bool,
 }
 
 impl Probe<'_> {
-    /// Whether a point, or the point of the domain next to it, or another before it, is certain to have the sign.
-    pub(crate) fn shows(&mut self, point: &[f64]) -> bool {
-        if self.found {
-            return true;
-        }
+    /// The point of the domain next to a point, if it is certain to have the sign.
+    pub(crate) fn shows(&mut self, point: &[f64]) -> Option<Vec<f64>> {
         let Witnesses { network, domain, evaluator, .. } = self.witnesses;
         self.point.clear();
         self.point.extend_from_slice(point);
         domain.clamp(&mut self.point);
         let values = evaluator.forward(&mut self.workspace, &self.point);
         let number = values.get(network.pre_activation(self.layer))[self.unit];
-        self.found = self.sign * number > self.error;
-        self.found
-    }
-
-    /// The point that has it.
-    pub(crate) fn found(self) -> Option<Vec<f64>> {
-        self.found.then_some(self.point)
+        (self.sign * number > self.error).then(|| self.point.clone())
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn extend_errors(network: &Network, ranges: &[Range], errors: &mut Ve
         // The input itself is exact.
         errors.push(vec![0.0; network.input().elements()]);
     }
-    for node in &network.nodes()[errors.len() - 1..ranges.len() - 1] {
+    for node in network.nodes().iter().take(ranges.len() - 1).skip(errors.len() - 1) {
         errors.push(errors_of_node(network, node, ranges, errors));
     }
 }

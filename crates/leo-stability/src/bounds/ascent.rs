@@ -1,0 +1,172 @@
+//! The best choice of lines and multipliers for a single bound, on the domain or on a piece of it.
+//!
+//! A linear bound chooses slopes for lines below units, [tilts](crate::bounds::front) lines above units of the first layer, and has multipliers for signs that are known on its piece. Each step substitutes
+//! backward, evaluates the relaxed network at the position that the lines are near to, and moves everything at once: the position uphill, with momentum; each slope up where its unit's
+//! pre-activation is positive there, and down where it is negative; each multiplier up where the sign is not what it should be.
+//!
+//! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is below 0.
+
+use leo_check::{Lines, Side};
+
+use super::Question;
+use crate::bounds::front::{Tilted, rounded};
+use crate::bounds::relaxed::{Choice, Pass};
+
+/// How much of the last change goes into the next.
+const MOMENTUM: f64 = 0.7;
+/// How far slopes go if the pre-activation is as large as its range is wide, and multipliers, as a part of the layer's typical coefficient.
+const SLOPE_RATE: f64 = 3.0;
+const MULTIPLIER_RATE: f64 = 1.0;
+/// How many steps are taken at the most; after so many it is seen whether that made the bound better by at least such a part of it.
+const STEPS: usize = 60;
+const CHECK_EVERY: usize = 10;
+const ENOUGH: f64 = 3e-3;
+/// How soft tilted lines are at the end, and how fast they come there.
+const SOFTEST: f64 = 0.1;
+const SOFTENING: f64 = 0.85;
+
+/// Where the bound got worse by so much of what it was at first, it goes back to the best, and on with such a part of the pace.
+const TOO_MUCH: f64 = 0.3;
+const SLOWER: f64 = 0.5;
+
+/// A bound in the making.
+pub(crate) struct Ascent<'p, 'a> {
+    pub(crate) pass: &'p mut Pass<'a>,
+    target: (usize, Side),
+    /// For each layer before, and each cut, how it changed last.
+    changes: Vec<Vec<f64>>,
+    multiplier_changes: Vec<f64>,
+    pace: f64,
+    /// The bound at first, the best one, and how it was made.
+    first: f64,
+    pub(crate) least: f64,
+    best: Option<Choice>,
+}
+
+impl<'p, 'a> Ascent<'p, 'a> {
+    pub(crate) fn new(pass: &'p mut Pass<'a>, target: (usize, Side)) -> Self {
+        let changes = pass.lines.iter().map(|lines| vec![0.0; lines.free[0].len()]).collect();
+        let multiplier_changes = vec![0.0; pass.cuts.len()];
+        Self { pass, target, changes, multiplier_changes, pace: 1.0, first: f64::INFINITY, least: f64::INFINITY, best: None }
+    }
+
+    /// The bound with the choice as it is.
+    pub(crate) fn bound(&mut self) -> f64 {
+        let bound = self.pass.backward(&[self.target])[0];
+        if self.best.is_none() {
+            self.first = bound;
+        }
+        if bound < self.least || self.best.is_none() {
+            self.least = bound;
+            self.best = Some(self.pass.choice());
+        } else if bound > self.least + TOO_MUCH * self.first.abs() && self.pace > 1e-3 {
+            self.rest_at_best();
+            self.pace *= SLOWER;
+            return self.pass.backward(&[self.target])[0];
+        }
+        bound
+    }
+
+    /// Goes back to the best choice.
+    pub(crate) fn rest_at_best(&mut self) {
+        if let Some(best) = &self.best {
+            self.pass.begin_with(best);
+        }
+        self.changes.iter_mut().flatten().chain(&mut self.multiplier_changes).for_each(|change| *change = 0.0);
+    }
+
+    /// The point that the lines are near to.
+    pub(crate) fn point(&self) -> Vec<f64> {
+        match &self.pass.tilted {
+            Some(tilted) => tilted.point(self.pass.input()),
+            None => self.pass.corners.clone(),
+        }
+    }
+
+    /// The corner where the bound is attained.
+    pub(crate) fn corner(&self) -> &[f64] {
+        &self.pass.corners
+    }
+
+    /// Changes the choice for the better, after a substitution.
+    pub(crate) fn step(&mut self) {
+        let point = self.point();
+        self.pass.forward(point);
+        let tilted_layer = self.pass.tilted.as_ref().map(Tilted::layer);
+        if self.pass.scales.is_empty() {
+            self.pass.scales = self.pass.lines.iter().map(|lines| typical(&lines.coefficients)).collect();
+        }
+        for (index, changes) in self.changes.iter_mut().enumerate() {
+            let range = self.pass.range(self.pass.lines[index].layer);
+            let lines = &mut self.pass.lines[index];
+            if lines.values.is_empty() || Some(lines.layer) == tilted_layer {
+                continue;
+            }
+            for (unit, change) in changes.iter_mut().enumerate() {
+                let (l, u) = (range.lower[unit], range.upper[unit]);
+                if l < 0.0 && u > 0.0 && lines.coefficients[unit] < 0.0 {
+                    *change = MOMENTUM * *change + lines.values[unit] / (u - l);
+                    let slope = &mut lines.free[0][unit];
+                    *slope = rounded((*slope + self.pace * SLOPE_RATE * *change).clamp(0.0, 1.0));
+                }
+            }
+        }
+        let cuts = self.pass.cuts;
+        let rate: f64 = std::env::var("RATE").ok().and_then(|r| r.parse().ok()).unwrap_or(MULTIPLIER_RATE);
+        for (index, (cut, change)) in cuts.iter().zip(&mut self.multiplier_changes).enumerate() {
+            let range = self.pass.range(cut.layer);
+            let lines = self.pass.lines.iter().zip(&self.pass.scales);
+            let Some((lines, scale)) = lines.into_iter().find(|(lines, _)| lines.layer == cut.layer && !lines.values.is_empty())
+            else {
+                continue;
+            };
+            let value = if cut.on { -lines.values[cut.unit] } else { lines.values[cut.unit] };
+            let width = (range.upper[cut.unit] - range.lower[cut.unit]).max(f64::MIN_POSITIVE);
+            *change = MOMENTUM * *change + scale * value / width;
+            let multiplier = &mut self.pass.multipliers[index];
+            *multiplier = short((*multiplier + self.pace * rate * *change).max(0.0));
+        }
+        let input = self.pass.input();
+        if let Some(tilted) = &mut self.pass.tilted {
+            let softness = (tilted.softness * SOFTENING).max(SOFTEST);
+            tilted.climb(&self.pass.coefficients, input, softness);
+        }
+    }
+}
+
+/// Lines that make a bound about as good as lines can, or put it below 0 if nothing more is wanted.
+pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
+    let mut pass = Pass::new(question.network, question.layer, question.ranges, &[], 1);
+    pass.tilted = question.front.map(Tilted::new);
+    let mut ascent = Ascent::new(&mut pass, question.target);
+    let mut before = f64::INFINITY;
+    for step in 0..STEPS {
+        if step > 0 {
+            ascent.step();
+        }
+        ascent.bound();
+        let least = ascent.least;
+        if step % CHECK_EVERY == CHECK_EVERY - 1 {
+            if before - least < ENOUGH * least.abs() {
+                break;
+            }
+            before = least;
+        }
+        if least < 0.0 && stop_at_sign || question.budget.is_exhausted() {
+            break;
+        }
+    }
+    ascent.rest_at_best();
+    pass.chosen()
+}
+
+/// The root of the mean square of those that are not 0.
+fn typical(numbers: &[f64]) -> f64 {
+    let count = numbers.iter().filter(|number| **number != 0.0).count();
+    (numbers.iter().map(|number| number * number).sum::<f64>() / count.max(1) as f64).sqrt()
+}
+
+/// A number of few digits nearby.
+fn short(number: f64) -> f64 {
+    f64::from(number as f32)
+}

@@ -1,0 +1,314 @@
+//! The first layer, where every input lies in a range of its own, and lines above units can follow the units closely ([`Tilt`]).
+//!
+//! The concave envelope of a unit `max(0, w x + b)` over the box is known (Anderson et al. 2020). With each input written as its share of the box's
+//! width, `x` from 0 to 1, and `r` the share of the way to the end where `w x` is greatest, it is the maximum over `p` from 0 to 1 of
+//!
+//! `p top - sum of |w_i| max(0, p - r_i)`, where `top` is the greatest pre-activation.
+//!
+//! So a linear program over these envelopes has only the inputs and one `p` for each unit as its variables, and the function
+//! that is maximised is concave, and a sum of functions of a single input and a single `p`. Made smooth, over differences of [`Tilted::softness`], it is climbed fast, each variable with a
+//! step of its own; and at every point its gradient is a set of lines, which give a bound. The best point gives, nearly, the best bound.
+
+use std::sync::Arc;
+
+use leo_check::{Range, Tilt};
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, ValueId};
+
+use crate::walk;
+
+/// Shares in proofs are multiples of this, which is fine enough, and short in a file.
+const GRAIN: f64 = 1000.0;
+
+/// The nearest share that a proof may have.
+pub(crate) fn rounded(share: f64) -> f64 {
+    (share * GRAIN).round() / GRAIN
+}
+
+/// The units of the first layer that can be on or off, as functions of shares of the box's widths.
+pub(crate) struct Front {
+    pub(crate) layer: usize,
+    /// Which units these are.
+    units: Vec<usize>,
+    /// How many units the layer has.
+    width: usize,
+    /// A row for each of them.
+    weights: Vec<f64>,
+    /// The pre-activations where all shares are 0.
+    bases: Vec<f64>,
+    /// The sums of the weights' absolute values.
+    sizes: Vec<f64>,
+    /// The greatest pre-activations.
+    tops: Vec<f64>,
+    /// For each input, whether what the layer's affine map reads falls as it grows.
+    is_reversed: Vec<bool>,
+}
+
+impl Front {
+    /// The first layer, if its units are affine functions of inputs that do not meet before one matrix brings them together.
+    pub(crate) fn new(network: &Network, ranges: &[Range]) -> Option<Self> {
+        let layer = network.relu_layers().next()?;
+        let (_, operand) = Tilt::map(network, layer)?;
+        let is_reversed = reversals(network, operand)?;
+        let (range, input) = (&ranges[network.pre_activation(layer).index()], &ranges[ValueId::INPUT.index()]);
+        let width = range.lower.len();
+        let units: Vec<usize> = (0..width).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0).collect();
+        let first = walk::elements(width, units.iter().map(|&unit| (unit, 1.0)));
+        let linear = walk::back(network, network.pre_activation(layer), first, |_, _, _| ());
+        let (mut weights, mut bases) = (linear.coefficients, linear.constants);
+        let (mut sizes, mut tops) = (Vec::new(), Vec::new());
+        for (row, base) in weights.chunks_exact_mut(input.lower.len()).zip(&mut bases) {
+            let (mut size, mut above) = (0.0, 0.0);
+            for ((weight, lo), hi) in row.iter_mut().zip(&input.lower).zip(&input.upper) {
+                *base += *weight * lo;
+                *weight *= hi - lo;
+                size += weight.abs();
+                above += weight.max(0.0);
+            }
+            sizes.push(size);
+            tops.push(*base + above);
+        }
+        let is_finite = sizes.iter().chain(&tops).chain(&bases).all(|number| number.is_finite());
+        is_finite.then_some(Self { layer, units, width, weights, bases, sizes, tops, is_reversed })
+    }
+
+    fn inputs(&self) -> usize {
+        self.is_reversed.len()
+    }
+
+    fn row(&self, index: usize) -> &[f64] {
+        &self.weights[index * self.inputs()..][..self.inputs()]
+    }
+}
+
+/// For each element of a value whether it falls as the input grows that it is made from, if it is made from one input, and all of them are in the
+/// same order.
+fn reversals(network: &Network, mut value: ValueId) -> Option<Vec<bool>> {
+    let mut reversed = vec![false; network.input().elements()];
+    while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
+        match node.op() {
+            Op::Reshape(_) => {}
+            Op::Elementwise(elementwise) if elementwise.arithmetic() == Arithmetic::Add => {}
+            Op::Elementwise(elementwise) => {
+                let factors = elementwise.constant().expand(node.shape());
+                reversed.iter_mut().zip(factors).for_each(|(reversed, factor)| *reversed ^= factor < 0.0);
+            }
+            _ => return None,
+        }
+        value = node.operands()[0];
+    }
+    Some(reversed)
+}
+
+/// The lines of the first layer for one bound, on their way to the best.
+#[derive(Clone)]
+pub(crate) struct Tilted {
+    front: Arc<Front>,
+    /// Where lines are to be near the units: for each input the share of the box's width.
+    pub(crate) position: Vec<f64>,
+    /// For each unit of the front, how much of it is on there.
+    on: Vec<f64>,
+    pub(crate) softness: f64,
+    /// Where the last step ended, from which the next one gains momentum.
+    last_position: Vec<f64>,
+    last_on: Vec<f64>,
+    momentum: f64,
+    /// In the last substitution: the coefficients that the lines made of shares of inputs; for each input, and for each unit, how far the
+    /// gradient changes at the most if it moves by the softness; and the gradient with respect to `on`.
+    flow: Vec<f64>,
+    curvature: Vec<f64>,
+    lack: Vec<f64>,
+    weight_of_unit: Vec<f64>,
+}
+
+impl Tilted {
+    /// As good as chords.
+    pub(crate) fn new(front: &Arc<Front>) -> Self {
+        let position = vec![0.5; front.inputs()];
+        let on: Vec<f64> =
+            front.tops.iter().zip(&front.sizes).map(|(top, size)| (top / size).clamp(0.0, 1.0)).collect();
+        Self {
+            front: Arc::clone(front),
+            last_position: position.clone(),
+            last_on: on.clone(),
+            position,
+            softness: 1.0,
+            momentum: 1.0,
+            flow: vec![0.0; front.inputs()],
+            curvature: vec![0.0; front.inputs()],
+            lack: vec![0.0; on.len()],
+            weight_of_unit: vec![0.0; on.len()],
+            on,
+        }
+    }
+
+    /// The layer's node.
+    pub(crate) fn layer(&self) -> usize {
+        self.front.layer
+    }
+
+    /// Forgets where it came from.
+    pub(crate) fn rest(&mut self) {
+        self.last_position.clone_from(&self.position);
+        self.last_on.clone_from(&self.on);
+        self.momentum = 1.0;
+    }
+
+    /// Takes the coefficients of the units that are still open, and leaves 0 instead. For each it is told the unit, a slope if the coefficient is
+    /// negative, and the line's value at the position. Returns what the constants of the lines add up to.
+    pub(crate) fn take(
+        &mut self,
+        flow: &mut [f64],
+        is_open: impl Fn(usize) -> bool,
+        mut tell: impl FnMut(usize, f64, f64),
+    ) -> f64 {
+        let (front, softness) = (&*self.front, self.softness);
+        let position: Vec<f64> = self.position.iter().copied().map(rounded).collect();
+        let scaled: Vec<f64> = position.iter().map(|x| (x - 0.5) / softness).collect();
+        self.flow.fill(0.0);
+        self.curvature.fill(0.0);
+        let mut total = 0.0;
+        for (index, &unit) in front.units.iter().enumerate() {
+            let c = flow[unit];
+            (self.lack[index], self.weight_of_unit[index]) = (0.0, 0.0);
+            if c == 0.0 || !is_open(unit) {
+                continue;
+            }
+            flow[unit] = 0.0;
+            let (weights, size) = (front.row(index), front.sizes[index]);
+            if c > 0.0 {
+                let share = 0.5 + (rounded(self.on[index]) - 0.5) / softness;
+                let sums = add_line(weights, &scaled, share, c, &mut self.flow, &mut self.curvature, &position);
+                // What it takes to be nowhere below 0, and nowhere below the pre-activation.
+                let constant = (0.5 * (sums.size - sums.sum)).max(front.tops[index] - 0.5 * (sums.size + sums.sum));
+                total += c * constant;
+                self.lack[index] = c * (front.tops[index] - sums.size);
+                self.weight_of_unit[index] = c * size;
+                tell(unit, 0.0, sums.value + constant);
+            } else {
+                let at: f64 = dot(weights, &position);
+                let value = front.bases[index] + at;
+                let slope = rounded((0.5 + value / (softness * size)).clamp(0.0, 1.0));
+                for ((flow, curvature), weight) in self.flow.iter_mut().zip(&mut self.curvature).zip(weights) {
+                    *flow += c * slope * weight;
+                    *curvature -= c * weight.abs();
+                }
+                total += c * slope * front.bases[index];
+                tell(unit, slope, slope * value);
+            }
+        }
+        total
+    }
+
+    /// What the lines made of inputs, as coefficients of the inputs themselves, is added to others. With the constant that belongs to it.
+    pub(crate) fn give(&self, input: &Range, coefficients: &mut [f64]) -> f64 {
+        let mut constant = 0.0;
+        for (index, (c, flow)) in coefficients.iter_mut().zip(&self.flow).enumerate() {
+            let (lo, hi) = (input.lower[index], input.upper[index]);
+            if hi > lo {
+                let slope = flow / (hi - lo);
+                *c += slope;
+                constant -= slope * lo;
+            }
+        }
+        constant
+    }
+
+    /// Climbs, given the coefficients of all inputs in the last substitution.
+    pub(crate) fn climb(&mut self, coefficients: &[f64], input: &Range, softness: f64) {
+        let next = 0.5 * (1.0 + (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
+        let carry = (self.momentum - 1.0) / next;
+        self.momentum = next;
+        let half = 0.5 * self.softness;
+        let step = |gradient: f64, curvature: f64| {
+            if curvature > 0.0 { half * gradient / curvature } else { gradient.signum() }
+        };
+        for (index, (position, last)) in self.position.iter_mut().zip(&mut self.last_position).enumerate() {
+            let gradient = coefficients[index] * (input.upper[index] - input.lower[index]);
+            advance(position, last, step(gradient, self.curvature[index]), carry);
+        }
+        for (index, (on, last)) in self.on.iter_mut().zip(&mut self.last_on).enumerate() {
+            if self.weight_of_unit[index] > 0.0 {
+                advance(on, last, step(self.lack[index], self.weight_of_unit[index]), carry);
+            }
+        }
+        self.softness = softness;
+    }
+
+    /// The input at the position.
+    pub(crate) fn point(&self, input: &Range) -> Vec<f64> {
+        let bounds = input.lower.iter().zip(&input.upper);
+        self.position.iter().zip(bounds).map(|(share, (lo, hi))| lo + share * (hi - lo)).collect()
+    }
+
+    /// The lines as a proof has them.
+    pub(crate) fn tilt(&self) -> Arc<Tilt> {
+        let Front { layer, units, width, is_reversed, .. } = &*self.front;
+        let mut on = vec![0.0; *width];
+        units.iter().zip(&self.on).for_each(|(&unit, &share)| on[unit] = rounded(share));
+        let shares = self.position.iter().copied().map(rounded).zip(is_reversed);
+        let position = shares.map(|(share, reversed)| if *reversed { rounded(1.0 - share) } else { share }).collect();
+        Arc::new(Tilt { layer: *layer, position, on, softness: self.softness })
+    }
+}
+
+/// Moves a share by a step, and further by a part of what it moved before.
+fn advance(share: &mut f64, last: &mut f64, step: f64, carry: f64) {
+    let reached = (*share + step).clamp(0.0, 1.0);
+    *share = (reached + carry * (reached - *last)).clamp(0.0, 1.0);
+    *last = reached;
+}
+
+/// Sums over a line's coefficients.
+struct Sums {
+    /// Of them, and of their absolute values.
+    sum: f64,
+    size: f64,
+    /// Of their products with the position.
+    value: f64,
+}
+
+/// How many numbers are worked on side by side.
+const LANES: usize = 8;
+
+/// Adds a line, times a coefficient, to what is made of the inputs.
+fn add_line(
+    weights: &[f64],
+    scaled: &[f64],
+    share: f64,
+    c: f64,
+    flow: &mut [f64],
+    curvature: &mut [f64],
+    position: &[f64],
+) -> Sums {
+    let mut lanes = [[0.0; LANES]; 3];
+    let mut work = |range: std::ops::Range<usize>| {
+        let (weights, scaled, position) = (&weights[range.clone()], &scaled[range.clone()], &position[range.clone()]);
+        let (flow, curvature) = (&mut flow[range.clone()], &mut curvature[range]);
+        for lane in 0..weights.len().min(LANES) {
+            let weight = weights[lane];
+            let line = (share - 1.0_f64.copysign(weight) * scaled[lane]).max(0.0).min(1.0) * weight;
+            flow[lane] += c * line;
+            curvature[lane] += c * weight.abs();
+            lanes[0][lane] += line;
+            lanes[1][lane] += line.abs();
+            lanes[2][lane] += line * position[lane];
+        }
+    };
+    let whole = weights.len() / LANES * LANES;
+    (0..whole).step_by(LANES).for_each(|start| work(start..start + LANES));
+    work(whole..weights.len());
+    let [sum, size, value] = lanes.map(|lanes| lanes.iter().sum::<f64>());
+    Sums { sum, size, value }
+}
+
+/// A sum of products.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (first, second) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f64 = first.remainder().iter().zip(second.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in first.zip(second) {
+        lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);
+    }
+    lanes.iter().sum::<f64>() + rest
+}

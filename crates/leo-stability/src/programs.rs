@@ -1,0 +1,143 @@
+//! Mixed-integer programs: as the last resort, and as the paper has them, instead of everything else.
+
+use std::sync::Arc;
+
+use leo_check::{Range, Side};
+use rayon::prelude::*;
+
+use crate::analysis::{Bound, NODES, PIECES, Run};
+use crate::search::reduced::Reduced;
+use crate::search::split::Search;
+use crate::search::{Claim, Outcome, solver};
+use crate::verdict::Verdict;
+use crate::witness::Probe;
+use crate::{By, Status};
+
+/// How many more pieces a case distinction is worth if a mixed-integer program says that the bound holds.
+const CONFIDENCE: usize = 8;
+
+impl Run<'_, '_> {
+    /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
+    pub(crate) fn mixed_integer_programs(&mut self, reduced: &Arc<Reduced>) {
+        let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
+        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
+        self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
+            let start = run.witnesses.nearest(run.depth, bound.0, bound.1);
+            let claim = run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe);
+            (run.follow_up(bound, Some(reduced), claim.as_ref(), pieces), claim)
+        });
+    }
+
+    /// What follows from a claim: a witness, or a longer search for a proof.
+    fn follow_up(&self, bound: Bound, reduced: Option<&Arc<Reduced>>, claim: Option<&Claim>, pieces: usize) -> Outcome {
+        match claim {
+            Some(Claim { point: Some(point), .. }) => Outcome::Refuted(point.clone()),
+            Some(claim) if claim.bound <= 0.0 => self.long_search(bound, reduced, pieces),
+            _ => Outcome::Open,
+        }
+    }
+
+    fn long_search(&self, bound: Bound, reduced: Option<&Arc<Reduced>>, pieces: usize) -> Outcome {
+        let probe = || self.witnesses.probe(self.depth, bound.0, bound.1);
+        Search::new(self.question(bound), reduced).run(pieces, probe)
+    }
+
+    /// What a mixed-integer program says about a bound.
+    fn claim(
+        &self,
+        bound: Bound,
+        ranges: &[Range],
+        reduced: &Arc<Reduced>,
+        start: &[f64],
+        nodes: usize,
+        probe: &mut Probe<'_>,
+    ) -> Option<Claim> {
+        let target = reduced.target(self.network, self.stage.node, ranges, bound);
+        solver::claim(reduced, &target, start, nodes, &self.budget, probe)
+    }
+
+    /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the programs claim is then
+    /// to be proved.
+    pub(crate) fn decide_by_programs(&mut self) -> bool {
+        // Where it is too late to ask, what earlier programs found may still decide something.
+        let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
+        self.begin(By::Milp, self.stage.verdicts.len());
+        let known = self.believed.len();
+        self.believed.extend_from_slice(&self.checker.ranges()[known..]);
+        let Some(answers) = self.ask_about_all() else { return true };
+        let value = self.network.pre_activation(self.stage.node).index();
+        let mut held = Vec::new();
+        for (unit, side, claim) in &answers {
+            self.witnesses.look_at(claim.point.as_deref().unwrap_or_default());
+            let range = &mut self.believed[value];
+            match side {
+                Side::Upper => range.upper[*unit] = range.upper[*unit].min(claim.bound),
+                Side::Lower => range.lower[*unit] = range.lower[*unit].max(-claim.bound),
+            }
+            held.extend((claim.bound <= 0.0).then_some((*unit, *side)));
+        }
+        self.settle_unstable(by);
+        self.prove_linear(By::Milp, &held);
+        if self.options.trust_solver {
+            self.trust(&answers);
+            return true;
+        }
+        held.retain(|&(unit, _)| self.stage.verdicts[unit].is_none());
+        let reduced = self.reduced(self.checker.ranges());
+        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
+        self.attempt(By::Milp, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
+        true
+    }
+
+    /// What programs claim about all units of the layer.
+    fn ask_about_all(&self) -> Option<Vec<(usize, Side, Claim)>> {
+        let reduced = self.reduced(&self.believed)?;
+        let nodes = self.options.nodes.unwrap_or(usize::MAX);
+        let ask = |unit: usize| {
+            let mut claims = Vec::new();
+            for side in [Side::Upper, Side::Lower] {
+                let mut probe = self.witnesses.probe(self.depth, unit, side);
+                let claim = match self.budget.is_exhausted() {
+                    true => None,
+                    false => self.claim((unit, side), &self.believed, &reduced, &[], nodes, &mut probe),
+                };
+                let holds = claim.as_ref().is_some_and(|claim| claim.bound <= 0.0);
+                claims.extend(claim.map(|claim| (unit, side, claim)));
+                if holds {
+                    break;
+                }
+            }
+            self.one_done();
+            claims
+        };
+        Some((0..self.stage.verdicts.len()).into_par_iter().flat_map_iter(ask).collect())
+    }
+
+    /// Believes what mixed-integer programs say, where nothing else is known, if the user wants that.
+    pub(crate) fn trust(&mut self, claims: &[(usize, Side, Claim)]) {
+        if !self.options.trust_solver {
+            return;
+        }
+        for (unit, verdict) in self.stage.verdicts.iter_mut().enumerate().filter(|(_, verdict)| verdict.is_none()) {
+            let claim = |wanted: Side| {
+                claims.iter().find(|&&(of, side, _)| of == unit && side == wanted).map(|(_, _, claim)| claim)
+            };
+            let refuted = |side: Side| {
+                claim(side).is_some_and(|claim| claim.value > 0.0) || !self.witnesses.may_hold(self.depth, unit, side)
+            };
+            let holds = |side: Side| {
+                claim(side).is_some_and(|claim| claim.bound <= 0.0) && self.witnesses.may_hold(self.depth, unit, side)
+            };
+            let status = if holds(Side::Upper) {
+                Status::Inactive
+            } else if holds(Side::Lower) {
+                Status::Active
+            } else if refuted(Side::Upper) && refuted(Side::Lower) {
+                Status::Unstable
+            } else {
+                continue;
+            };
+            *verdict = Some(Verdict { status, by: By::Milp, trusted: true });
+        }
+    }
+}
