@@ -318,7 +318,12 @@ impl Run<'_, '_> {
         if std::env::var_os("LEO_DEBUG").is_some() {
             let r = self.checker.range(self.stage.node);
             let w: f64 = r.upper.iter().zip(&r.lower).map(|(u, l)| u - l).sum::<f64>() / r.upper.len() as f64;
-            eprintln!("narrowed layer {}: {} bounds, mean width {w} in {:?}", self.depth + 1, bounds.len(), t.elapsed());
+            eprintln!(
+                "narrowed layer {}: {} bounds, mean width {w} in {:?}",
+                self.depth + 1,
+                bounds.len(),
+                t.elapsed()
+            );
         }
     }
 
@@ -369,8 +374,18 @@ impl Run<'_, '_> {
         }
         if std::env::var_os("LEO_DEBUG").is_some() {
             for (bound, search, outcome) in &searches {
-                let what = match outcome { Outcome::Proved(_) => "proved", Outcome::Refuted(_) => "refuted", Outcome::Open => "open" };
-                eprintln!("layer {} {:?}: {what} after {} pieces, {}", this.depth + 1, bound, search.looked_at(), search.debug());
+                let what = match outcome {
+                    Outcome::Proved(_) => "proved",
+                    Outcome::Refuted(_) => "refuted",
+                    Outcome::Open => "open",
+                };
+                eprintln!(
+                    "layer {} {:?}: {what} after {} pieces, {}",
+                    this.depth + 1,
+                    bound,
+                    search.looked_at(),
+                    search.debug()
+                );
             }
         }
         let outcomes = searches.into_iter().map(|(bound, _, outcome)| (bound, outcome, None)).collect();

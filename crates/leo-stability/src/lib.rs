@@ -11,6 +11,7 @@ mod record;
 // Without a solver, what only it needs is not used.
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
+mod vector;
 mod verdict;
 mod walk;
 mod witness;

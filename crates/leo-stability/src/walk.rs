@@ -6,6 +6,8 @@
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product};
 
+use crate::vector::add_multiple;
+
 /// Linear functions of the input, one a row.
 pub(crate) struct Linear {
     /// Row-major.
@@ -40,7 +42,13 @@ pub(crate) fn back(
                 }
                 let vectors = flow.len() / outer;
                 let mut product = vec![0.0; vectors * inner];
-                add_product(&mut product, &flow, dense.weight().values(), vectors, outer, inner);
+                if vectors == 1 {
+                    for (row, &c) in flow.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+                        add_multiple(&mut product, c, dense.weight().row(row));
+                    }
+                } else {
+                    add_product(&mut product, &flow, dense.weight().values(), vectors, outer, inner);
+                }
                 flow = product;
             }
             Op::Elementwise(elementwise) => {

@@ -47,7 +47,16 @@ impl<'p, 'a> Ascent<'p, 'a> {
     pub(crate) fn new(pass: &'p mut Pass<'a>, target: (usize, Side)) -> Self {
         let changes = pass.lines.iter().map(|lines| vec![0.0; lines.free[0].len()]).collect();
         let multiplier_changes = vec![0.0; pass.cuts.len()];
-        Self { pass, target, changes, multiplier_changes, pace: 1.0, first: f64::INFINITY, least: f64::INFINITY, best: None }
+        Self {
+            pass,
+            target,
+            changes,
+            multiplier_changes,
+            pace: 1.0,
+            first: f64::INFINITY,
+            least: f64::INFINITY,
+            best: None,
+        }
     }
 
     /// The bound with the choice as it is.
@@ -116,7 +125,8 @@ impl<'p, 'a> Ascent<'p, 'a> {
         for (index, (cut, change)) in cuts.iter().zip(&mut self.multiplier_changes).enumerate() {
             let range = self.pass.range(cut.layer);
             let lines = self.pass.lines.iter().zip(&self.pass.scales);
-            let Some((lines, scale)) = lines.into_iter().find(|(lines, _)| lines.layer == cut.layer && !lines.values.is_empty())
+            let Some((lines, scale)) =
+                lines.into_iter().find(|(lines, _)| lines.layer == cut.layer && !lines.values.is_empty())
             else {
                 continue;
             };

@@ -14,8 +14,13 @@ use std::sync::Arc;
 use leo_check::{Range, Tilt};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId};
+use pulp::{Arch, Simd, WithSimd};
 
+use crate::vector::{dot, vectors};
 use crate::walk;
+
+/// The most numbers that are worked on side by side. Rows are as long as a multiple of it, with zeros at the end.
+const LANES: usize = 8;
 
 /// Shares in proofs are multiples of this, which is fine enough, and short in a file.
 const GRAIN: f64 = 1000.0;
@@ -55,16 +60,18 @@ impl Front {
         let units: Vec<usize> = (0..width).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0).collect();
         let first = walk::elements(width, units.iter().map(|&unit| (unit, 1.0)));
         let linear = walk::back(network, network.pre_activation(layer), first, |_, _, _| ());
-        let (mut weights, mut bases) = (linear.coefficients, linear.constants);
-        let (mut sizes, mut tops) = (Vec::new(), Vec::new());
-        for (row, base) in weights.chunks_exact_mut(input.lower.len()).zip(&mut bases) {
+        let (inputs, mut bases) = (input.lower.len(), linear.constants);
+        let (mut weights, mut sizes, mut tops) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, base) in linear.coefficients.chunks_exact(inputs).zip(&mut bases) {
             let (mut size, mut above) = (0.0, 0.0);
-            for ((weight, lo), hi) in row.iter_mut().zip(&input.lower).zip(&input.upper) {
-                *base += *weight * lo;
-                *weight *= hi - lo;
+            for ((c, lo), hi) in row.iter().zip(&input.lower).zip(&input.upper) {
+                let weight: f64 = c * (hi - lo);
+                *base += c * lo;
                 size += weight.abs();
                 above += weight.max(0.0);
+                weights.push(weight);
             }
+            weights.resize(weights.len().next_multiple_of(LANES), 0.0);
             sizes.push(size);
             tops.push(*base + above);
         }
@@ -72,12 +79,13 @@ impl Front {
         is_finite.then_some(Self { layer, units, width, weights, bases, sizes, tops, is_reversed })
     }
 
-    fn inputs(&self) -> usize {
-        self.is_reversed.len()
+    /// How many inputs there are, with those that make whole groups of them.
+    fn stride(&self) -> usize {
+        self.is_reversed.len().next_multiple_of(LANES)
     }
 
     fn row(&self, index: usize) -> &[f64] {
-        &self.weights[index * self.inputs()..][..self.inputs()]
+        &self.weights[index * self.stride()..][..self.stride()]
     }
 }
 
@@ -124,7 +132,7 @@ pub(crate) struct Tilted {
 impl Tilted {
     /// As good as chords.
     pub(crate) fn new(front: &Arc<Front>) -> Self {
-        let position = vec![0.5; front.inputs()];
+        let position = vec![0.5; front.stride()];
         let on: Vec<f64> =
             front.tops.iter().zip(&front.sizes).map(|(top, size)| (top / size).clamp(0.0, 1.0)).collect();
         Self {
@@ -134,8 +142,8 @@ impl Tilted {
             position,
             softness: 1.0,
             momentum: 1.0,
-            flow: vec![0.0; front.inputs()],
-            curvature: vec![0.0; front.inputs()],
+            flow: vec![0.0; front.stride()],
+            curvature: vec![0.0; front.stride()],
             lack: vec![0.0; on.len()],
             weight_of_unit: vec![0.0; on.len()],
             on,
@@ -167,7 +175,8 @@ impl Tilted {
         let scaled: Vec<f64> = position.iter().map(|x| (x - 0.5) / softness).collect();
         self.flow.fill(0.0);
         self.curvature.fill(0.0);
-        let mut total = 0.0;
+        let (made, curvature) = (&mut self.flow[..], &mut self.curvature[..]);
+        let (mut total, arch) = (0.0, Arch::new());
         for (index, &unit) in front.units.iter().enumerate() {
             let c = flow[unit];
             (self.lack[index], self.weight_of_unit[index]) = (0.0, 0.0);
@@ -175,24 +184,21 @@ impl Tilted {
                 continue;
             }
             flow[unit] = 0.0;
-            let (weights, size) = (front.row(index), front.sizes[index]);
+            let (weights, top) = (front.row(index), front.tops[index]);
             if c > 0.0 {
                 let share = 0.5 + (rounded(self.on[index]) - 0.5) / softness;
-                let sums = add_line(weights, &scaled, share, c, &mut self.flow, &mut self.curvature, &position);
+                let sums =
+                    arch.dispatch(AddLine { weights, scaled: &scaled, position: &position, share, c, made, curvature });
                 // What it takes to be nowhere below 0, and nowhere below the pre-activation.
-                let constant = (0.5 * (sums.size - sums.sum)).max(front.tops[index] - 0.5 * (sums.size + sums.sum));
+                let constant = (0.5 * (sums.size - sums.sum)).max(top - 0.5 * (sums.size + sums.sum));
                 total += c * constant;
-                self.lack[index] = c * (front.tops[index] - sums.size);
-                self.weight_of_unit[index] = c * size;
+                self.lack[index] = c * (top - sums.size);
+                self.weight_of_unit[index] = c * front.sizes[index];
                 tell(unit, 0.0, sums.value + constant);
             } else {
-                let at: f64 = dot(weights, &position);
-                let value = front.bases[index] + at;
-                let slope = rounded((0.5 + value / (softness * size)).clamp(0.0, 1.0));
-                for ((flow, curvature), weight) in self.flow.iter_mut().zip(&mut self.curvature).zip(weights) {
-                    *flow += c * slope * weight;
-                    *curvature -= c * weight.abs();
-                }
+                let value = front.bases[index] + dot(weights, &position);
+                let slope = rounded((0.5 + value / (softness * front.sizes[index])).clamp(0.0, 1.0));
+                arch.dispatch(AddMultiple { weights, c, slope, made, curvature });
                 total += c * slope * front.bases[index];
                 tell(unit, slope, slope * value);
             }
@@ -224,7 +230,8 @@ impl Tilted {
             if curvature > 0.0 { half * gradient / curvature } else { gradient.signum() }
         };
         for (index, (position, last)) in self.position.iter_mut().zip(&mut self.last_position).enumerate() {
-            let gradient = coefficients[index] * (input.upper[index] - input.lower[index]);
+            let Some(&c) = coefficients.get(index) else { break };
+            let gradient = c * (input.upper[index] - input.lower[index]);
             advance(position, last, step(gradient, self.curvature[index]), carry);
         }
         for (index, (on, last)) in self.on.iter_mut().zip(&mut self.last_on).enumerate() {
@@ -268,47 +275,65 @@ struct Sums {
     value: f64,
 }
 
-/// How many numbers are worked on side by side.
-const LANES: usize = 8;
-
-/// Adds a line, times a coefficient, to what is made of the inputs.
-fn add_line(
-    weights: &[f64],
-    scaled: &[f64],
+/// Adds a line, times a coefficient, to what is made of the inputs. Like the others, it is compiled for several generations of processors.
+struct AddLine<'a> {
+    weights: &'a [f64],
+    scaled: &'a [f64],
+    position: &'a [f64],
     share: f64,
     c: f64,
-    flow: &mut [f64],
-    curvature: &mut [f64],
-    position: &[f64],
-) -> Sums {
-    let mut lanes = [[0.0; LANES]; 3];
-    let mut work = |range: std::ops::Range<usize>| {
-        let (weights, scaled, position) = (&weights[range.clone()], &scaled[range.clone()], &position[range.clone()]);
-        let (flow, curvature) = (&mut flow[range.clone()], &mut curvature[range]);
-        for lane in 0..weights.len().min(LANES) {
-            let weight = weights[lane];
-            let line = (share - 1.0_f64.copysign(weight) * scaled[lane]).max(0.0).min(1.0) * weight;
-            flow[lane] += c * line;
-            curvature[lane] += c * weight.abs();
-            lanes[0][lane] += line;
-            lanes[1][lane] += line.abs();
-            lanes[2][lane] += line * position[lane];
-        }
-    };
-    let whole = weights.len() / LANES * LANES;
-    (0..whole).step_by(LANES).for_each(|start| work(start..start + LANES));
-    work(whole..weights.len());
-    let [sum, size, value] = lanes.map(|lanes| lanes.iter().sum::<f64>());
-    Sums { sum, size, value }
+    made: &'a mut [f64],
+    curvature: &'a mut [f64],
 }
 
-/// A sum of products.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let (first, second) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f64 = first.remainder().iter().zip(second.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in first.zip(second) {
-        lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);
+impl WithSimd for AddLine<'_> {
+    type Output = Sums;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Sums {
+        let [share, c, zero, one] = [self.share, self.c, 0.0, 1.0].map(|number| simd.splat_f64s(number));
+        let sign = simd.splat_f64s(-0.0);
+        let (mut sum, mut size, mut value) = (zero, zero, zero);
+        let columns = vectors::<S>(self.weights)
+            .zip(vectors::<S>(self.scaled))
+            .zip(vectors::<S>(self.position))
+            .zip(S::as_mut_simd_f64s(self.made).0)
+            .zip(S::as_mut_simd_f64s(self.curvature).0);
+        for ((((weight, scaled), position), made), curvature) in columns {
+            let toward = simd.xor_f64s(scaled, simd.and_f64s(weight, sign));
+            let part = simd.min_f64s(simd.max_f64s(simd.sub_f64s(share, toward), zero), one);
+            let line = simd.mul_f64s(part, weight);
+            *made = simd.mul_add_f64s(c, line, *made);
+            *curvature = simd.mul_add_f64s(c, simd.abs_f64s(weight), *curvature);
+            sum = simd.add_f64s(sum, line);
+            size = simd.add_f64s(size, simd.abs_f64s(line));
+            value = simd.mul_add_f64s(line, position, value);
+        }
+        let [sum, size, value] = [sum, size, value].map(|lanes| simd.reduce_sum_f64s(lanes));
+        Sums { sum, size, value }
     }
-    lanes.iter().sum::<f64>() + rest
+}
+
+/// Adds a unit's weights, times a negative coefficient and a slope.
+struct AddMultiple<'a> {
+    weights: &'a [f64],
+    c: f64,
+    slope: f64,
+    made: &'a mut [f64],
+    curvature: &'a mut [f64],
+}
+
+impl WithSimd for AddMultiple<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (factor, size) = (simd.splat_f64s(self.c * self.slope), simd.splat_f64s(-self.c));
+        let columns =
+            vectors::<S>(self.weights).zip(S::as_mut_simd_f64s(self.made).0).zip(S::as_mut_simd_f64s(self.curvature).0);
+        for ((weight, made), curvature) in columns {
+            *made = simd.mul_add_f64s(factor, weight, *made);
+            *curvature = simd.mul_add_f64s(size, simd.abs_f64s(weight), *curvature);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use leo_network::{Network, ValueId, add_product_transposed};
 use crate::bounds::front::Tilted;
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
+use crate::vector::dot;
 use crate::walk;
 
 /// The lines that stand for a layer's units, for each bound.
@@ -117,7 +118,12 @@ impl<'a> Pass<'a> {
     /// The choice that a single bound has made.
     pub(crate) fn choice(&self) -> Choice {
         let slopes = self.lines.iter().map(|lines| lines.free[0].clone()).collect();
-        Choice { slopes, multipliers: self.multipliers.clone(), tilted: self.tilted.clone(), scales: self.scales.clone() }
+        Choice {
+            slopes,
+            multipliers: self.multipliers.clone(),
+            tilted: self.tilted.clone(),
+            scales: self.scales.clone(),
+        }
     }
 
     /// The lines of a single bound, as a proof has them.
@@ -256,7 +262,13 @@ impl<'a> Pass<'a> {
                     let bias = dense.bias().unwrap_or(&zeros);
                     let vectors = operand.len() / inner;
                     let mut made = bias.repeat(vectors);
-                    add_product_transposed(&mut made, operand, dense.weight().values(), vectors, inner, outer);
+                    if vectors == 1 {
+                        made.iter_mut()
+                            .enumerate()
+                            .for_each(|(row, made)| *made += dot(dense.weight().row(row), operand));
+                    } else {
+                        add_product_transposed(&mut made, operand, dense.weight().values(), vectors, inner, outer);
+                    }
                     made
                 }
                 Op::Elementwise(elementwise) => {
