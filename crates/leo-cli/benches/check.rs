@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// How long it takes to compress a network, without checking the certificate.
 fn find(model: &Path, small: &Path) -> Result<Duration, Box<dyn Error>> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leo"));
-    command.arg("compress").arg(model).arg("-o").arg(small).args(["--domain", "0,1", "--json"]);
+    command.arg("compress").arg(model).arg("-o").arg(small).args(["--domain", "0,1", "--json", "--force"]);
     let start = Instant::now();
     let output = command.output()?;
     let time = start.elapsed();
