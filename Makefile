@@ -3,9 +3,10 @@
 
 CARGO ?= cargo
 VENV ?= .venv
+DEEP ?= target/deep
 REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 
-.PHONY: demo test bench fmt setup mnist
+.PHONY: demo test bench deep fmt setup mnist
 
 demo: setup
 	@echo "Building Leo (about five minutes the first time, most of them for the solver HiGHS) ..."
@@ -25,6 +26,15 @@ test: setup $(VENV)/installed
 
 bench: setup
 	$(CARGO) bench --workspace
+
+# Trains deep and wide networks into $(DEEP), but for those that are there, and measures how Leo does on them. Takes hours.
+TRAIN := "$${CARGO_TARGET_DIR:-target}/release/leo" train --seeds 0..3 --resume -o "$(DEEP)"
+deep: setup mnist
+	$(CARGO) build --release --quiet --bin leo
+	for hidden in 50,50 100,100 200,200 400,400 800,800 100,100,100 100,100,100,100 100,100,100,100,100 \
+	    100,100,100,100,100,100 100,100,100,100,100,100,100,100; do $(TRAIN) --l1 1e-4 --hidden $$hidden || exit; done
+	$(TRAIN) --l1 2e-4 --hidden 100,100,100,100,100
+	LEO_DEEP="$(abspath $(DEEP))" $(CARGO) bench --package leo-cli --bench deep
 
 # MNIST, for the tests and benches that can use it.
 mnist: setup

@@ -15,6 +15,7 @@ use leo_network::op::{Matrix, Op};
 use leo_network::{Evaluator, Model, add_product};
 use support::{median, models};
 
+const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/mnist");
 /// How often what is fast is measured. The median counts.
 const REPEATS: usize = 25;
 /// How many inputs the one forward product is for.
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     println!("| network | auto | undecided | unavoidable | auto / unavoidable | milp | undecided | milp / auto |");
     println!("|---|---|---|---|---|---|---|---|");
-    for model in models()? {
+    for model in models(MODELS.as_ref())? {
         let name = model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (_, undecided) = analyze(&model, &[])?;
         let auto = median(REPEATS, || analyze(&model, &[]).map(|(time, _)| time))?;

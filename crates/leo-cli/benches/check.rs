@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use support::{median, models};
 
+const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/mnist");
 /// How often each is measured, and how often what takes longer. The median counts.
 const REPEATS: usize = 25;
 const FEW: usize = 3;
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let small = folder.path().join("small.onnx");
     println!("| network | certificate | find | check | check / find | check --exact |");
     println!("|---|---|---|---|---|---|");
-    for model in models()? {
+    for model in models(MODELS.as_ref())? {
         let find = median(REPEATS, || find(&model, &small))?;
         let bytes = std::fs::metadata(small.with_extension("leo"))?.len();
         let checked = median(REPEATS, || check(&model, &small, &[]))?;

@@ -4,11 +4,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The networks in `models/mnist`, by name.
-pub fn models() -> std::io::Result<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/mnist");
+/// The networks in a folder, by name.
+pub fn models(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut models: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    models.retain(|path| path.extension().is_some_and(|suffix| suffix == "onnx"));
     models.sort();
     Ok(models)
 }
