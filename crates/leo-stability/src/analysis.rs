@@ -1,5 +1,6 @@
 //! The order of steps, layer by layer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
 use crate::bounds::front::Front;
-use crate::bounds::{Question, ascent, slopes};
+use crate::bounds::{Question, refine, slopes};
 use crate::budget::{Budget, Limits};
 use crate::record::Record;
 use crate::search::reduced::Reduced;
@@ -17,7 +18,7 @@ use crate::search::solver::Program;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
 use crate::verdict::{Verdict, status_of_range};
-use crate::witness::{Probe, Witnesses};
+use crate::witness::{Effort, Probe, Witnesses};
 use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
 
 /// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
@@ -31,6 +32,9 @@ const BOUNDS_AT_ONCE: usize = 4096;
 /// How many linear programs follow each other, each from where the last one ended. It does not depend on the number of threads, because
 /// answers may depend on where they started.
 const PROGRAMS_IN_A_ROW: usize = 8;
+
+/// Linear programs with no more numbers than this are fast enough to be tried before case distinctions.
+const FAST_PROGRAM: usize = 1 << 17;
 
 /// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
 pub(crate) type Bound = (usize, Side);
@@ -53,19 +57,23 @@ pub(crate) fn run<'n>(
         narrow: 0,
         depth: 0,
         stage: Stage::default(),
+        times: BTreeMap::new(),
     };
     let mut start = Instant::now();
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
         if let Some(samples) = options.samples {
             run.witnesses.look_at_samples(samples, &run.budget)?;
         }
-        run.witnesses.look_around(options.seed);
+        run.timed(By::Witness, |run| run.witnesses.look_around(options.seed));
     }
     let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
         run.enter(node, stages.len());
         let is_through = match options.engine {
-            Engine::Milp => run.decide_by_programs(),
+            Engine::Milp => {
+                run.timed(By::Milp, Run::decide_by_programs);
+                true
+            }
             Engine::Auto | Engine::Bounds => run.decide(),
         };
         if !is_through {
@@ -74,7 +82,7 @@ pub(crate) fn run<'n>(
             stages.truncate(run.narrow + 1);
             run.go_back(stages.pop().unwrap_or_default(), stages.len());
             run.narrow = again;
-            run.narrow_ranges();
+            run.timed(By::Tilt, Run::narrow_ranges);
         }
         let now = Instant::now();
         run.stage.time += now - start;
@@ -85,7 +93,8 @@ pub(crate) fn run<'n>(
     let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();
     let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
     let proof = run.proof(proved);
-    Ok(Analysis { layers, stopped: limits.stopped().filter(|_| is_open), facts: run.checker.finish(), proof })
+    let stopped = limits.stopped().filter(|_| is_open);
+    Ok(Analysis { layers, stopped, steps: run.times, facts: run.checker.finish(), proof })
 }
 
 /// An analysis that has come to some layer.
@@ -106,6 +115,8 @@ pub(crate) struct Run<'a, 'n> {
     /// How many layers there are before this one.
     pub(crate) depth: usize,
     pub(crate) stage: Stage,
+    /// How long each step took, in all layers.
+    times: BTreeMap<By, Duration>,
 }
 
 /// A layer, and what is known of it.
@@ -185,32 +196,55 @@ impl Run<'_, '_> {
         let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
         self.settle(By::Interval, &all);
         self.settle_unstable(By::Witness);
-        self.linear_bounds();
-        self.climb();
-        self.better_slopes();
+        self.timed(By::Linear, Self::linear_bounds);
+        self.timed(By::Witness, Self::climb);
+        self.timed(By::Slopes, Self::better_slopes);
         if self.depth < self.narrow {
-            self.narrow_ranges();
+            self.timed(By::Tilt, Self::narrow_ranges);
         }
-        if self.open_bounds().is_empty() || self.budget.is_exhausted() {
+        if !self.is_open() {
             return true;
         }
-        if self.narrow < self.depth {
+        self.timed(By::Witness, |run| run.search_harder(Effort::SHORT));
+        if self.is_open() && self.narrow < self.depth {
             return false;
         }
         // What follows can take long, and shall leave time for the layers after.
         self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
-        self.tilted_lines();
-        let asks_solver = HAS_SOLVER && self.options.engine != Engine::Bounds;
-        let reduced = if asks_solver { self.reduced(self.checker.ranges()) } else { None };
-        if let Some(reduced) = &reduced {
-            self.linear_programs(reduced);
+        if self.is_open() {
+            self.timed(By::Tilt, Self::tilted_lines);
         }
-        self.split(reduced.as_ref());
-        if let Some(reduced) = &reduced {
-            self.mixed_integer_programs(reduced);
+        if self.is_open() {
+            self.search_for_proofs();
         }
         self.budget = self.limits.whole();
         true
+    }
+
+    /// Works on a step, and takes its time.
+    fn timed(&mut self, step: By, work: impl FnOnce(&mut Self)) {
+        let start = Instant::now();
+        work(self);
+        *self.times.entry(step).or_default() += start.elapsed();
+    }
+
+    /// Whether there is anything left to do in this layer, and time for it.
+    fn is_open(&self) -> bool {
+        !self.open_bounds().is_empty() && !self.budget.is_exhausted()
+    }
+
+    /// With and without a solver.
+    fn search_for_proofs(&mut self) {
+        let asks_solver = HAS_SOLVER && self.options.engine != Engine::Bounds;
+        let reduced = if asks_solver { self.reduced(self.checker.ranges()) } else { None };
+        if let Some(reduced) = reduced.as_ref().filter(|reduced| reduced.size() <= FAST_PROGRAM) {
+            self.timed(By::Lp, |run| run.linear_programs(reduced));
+        }
+        self.timed(By::Witness, |run| run.search_harder(Effort::LONG));
+        self.timed(By::Split, |run| run.split(reduced.as_ref()));
+        if let Some(reduced) = &reduced {
+            self.timed(By::Milp, |run| run.mixed_integer_programs(reduced));
+        }
     }
 
     /// What is before the layer, for a solver.
@@ -265,6 +299,16 @@ impl Run<'_, '_> {
         self.witnesses.settle_doubts(self.depth, &open, &self.budget);
         self.witnesses.climb(self.depth, &open, &self.budget);
         self.witnesses.settle_doubts(self.depth, &open, &self.budget);
+        self.settle_unstable(By::Witness);
+    }
+
+    /// Looks once more for the inputs that open units lack.
+    fn search_harder(&mut self, effort: Effort) {
+        let open = self.open_bounds();
+        self.begin(By::Witness, open.len());
+        self.witnesses.search_harder(self.depth, &open, effort, self.options.seed, &self.budget);
+        let units: Vec<usize> = open.iter().map(|&(unit, _)| unit).collect();
+        self.witnesses.settle_doubts(self.depth, &units, &self.budget);
         self.settle_unstable(By::Witness);
     }
 
@@ -329,7 +373,7 @@ impl Run<'_, '_> {
 
     fn best_lines(&self, bounds: &[Bound], stop_at_sign: bool) -> Vec<Lines> {
         let best = |&bound: &Bound| {
-            let lines = ascent::best_lines(&self.question(bound), stop_at_sign);
+            let lines = refine::best_lines(&self.question(bound), stop_at_sign);
             self.one_done();
             lines
         };

@@ -16,6 +16,7 @@ mod verdict;
 mod walk;
 mod witness;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -100,6 +101,8 @@ pub struct Analysis<'n> {
     /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
     /// search has its share.
     pub stopped: Option<Stopped>,
+    /// How long the steps took that can take long, in all layers together.
+    pub steps: BTreeMap<By, Duration>,
     /// All that is proved.
     pub facts: Facts<'n>,
     /// How to prove it again.

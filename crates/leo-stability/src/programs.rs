@@ -58,13 +58,13 @@ impl Run<'_, '_> {
 
     /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the programs claim is then
     /// to be proved.
-    pub(crate) fn decide_by_programs(&mut self) -> bool {
+    pub(crate) fn decide_by_programs(&mut self) {
         // Where it is too late to ask, what earlier programs found may still decide something.
         let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
         self.begin(By::Milp, self.stage.verdicts.len());
         let known = self.believed.len();
         self.believed.extend_from_slice(&self.checker.ranges()[known..]);
-        let Some(answers) = self.ask_about_all() else { return true };
+        let Some(answers) = self.ask_about_all() else { return };
         let value = self.network.pre_activation(self.stage.node).index();
         let mut held = Vec::new();
         for (unit, side, claim) in &answers {
@@ -79,14 +79,12 @@ impl Run<'_, '_> {
         self.settle_unstable(by);
         self.prove_linear(By::Milp, &held);
         if self.options.trust_solver {
-            self.trust(&answers);
-            return true;
+            return self.trust(&answers);
         }
         held.retain(|&(unit, _)| self.stage.verdicts[unit].is_none());
         let reduced = self.reduced(self.checker.ranges());
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
         self.attempt(By::Milp, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
-        true
     }
 
     /// What programs claim about all units of the layer.

@@ -3,7 +3,7 @@
 use leo_check::Status;
 
 /// The step that decided a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum By {
     /// Interval arithmetic.
     Interval,

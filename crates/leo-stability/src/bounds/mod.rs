@@ -1,7 +1,7 @@
 //! Bounds in plain floating point, as proposals for the checker: the network with lines for ReLUs, and better lines.
 
-pub(crate) mod ascent;
 pub(crate) mod front;
+pub(crate) mod refine;
 pub(crate) mod relaxed;
 pub(crate) mod slopes;
 

@@ -16,8 +16,8 @@ use super::reduced::{Affine, Reduced};
 use super::solver::Program;
 use super::{Cut, Optimum, Outcome};
 use crate::bounds::Question;
-use crate::bounds::ascent::Ascent;
 use crate::bounds::front::Tilted;
+use crate::bounds::refine::Refinement;
 use crate::bounds::relaxed::{Choice, Pass};
 use crate::witness::Probe;
 
@@ -215,19 +215,19 @@ impl<'a> Search<'a> {
         if let Some(start) = &piece.start {
             pass.begin_with(start);
         }
-        let mut ascent = Ascent::new(&mut pass, target);
+        let mut refinement = Refinement::new(&mut pass, target);
         let steps: usize = std::env::var("STEPS").ok().and_then(|r| r.parse().ok()).unwrap_or(STEPS);
         for step in 0..=steps {
             if step > 0 {
-                ascent.step();
+                refinement.step();
             }
-            let found = ascent.bound();
+            let found = refinement.bound();
             if found < self.clear {
                 return Settled::Proved(pass.leaf(true));
             }
             if step % LOOK_EVERY == 0 {
-                let point = ascent.point();
-                if let Some(point) = probe.shows(&point).or_else(|| probe.shows(ascent.corner())) {
+                let point = refinement.point();
+                if let Some(point) = probe.shows(&point).or_else(|| probe.shows(refinement.corner())) {
                     return Settled::Refuted(point);
                 }
             }
@@ -235,10 +235,10 @@ impl<'a> Search<'a> {
                 return Settled::Open;
             }
         }
-        let bound = ascent.least;
-        ascent.rest_at_best();
-        ascent.bound();
-        let point = ascent.point();
+        let bound = refinement.least;
+        refinement.rest_at_best();
+        refinement.bound();
+        let point = refinement.point();
         pass.forward(point);
         let cut = self.costliest(&mut pass, None).filter(|_| piece.cuts.len() < DEEPEST);
         let choice = pass.choice();
@@ -282,6 +282,7 @@ impl<'a> Search<'a> {
             if found <= -TOUCHING * self.clear && self.lean(&mut pass, program, &point) {
                 return Settled::Proved(pass.leaf(true));
             }
+            bound = bound.min(found);
             cut = self.costliest(&mut pass, Some(&gaps));
         } else if cut.is_none() {
             // Where nothing is left to cut, it is worth a little more.

@@ -3,8 +3,9 @@
 //! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts only if the
 //! computed pre-activation is further from 0 than what rounding can do ([`rounding`]), or the checker examined the point more closely. For units
 //! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
-//! part of the way, and look again.
+//! part of the way, and look again. Where better bounds do not settle a unit either, [`ascent`] looks longer.
 
+mod ascent;
 pub(crate) mod gradient;
 pub(crate) mod rounding;
 
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::bounds::relaxed::Pass;
 use crate::budget::Budget;
+pub(crate) use ascent::Effort;
 use gradient::gradients;
 
 /// Random points, half of them corners, that every search begins with.

@@ -30,7 +30,7 @@ const TOO_MUCH: f64 = 0.3;
 const SLOWER: f64 = 0.5;
 
 /// A bound in the making.
-pub(crate) struct Ascent<'p, 'a> {
+pub(crate) struct Refinement<'p, 'a> {
     pub(crate) pass: &'p mut Pass<'a>,
     target: (usize, Side),
     /// For each layer before, and each cut, how it changed last.
@@ -43,7 +43,7 @@ pub(crate) struct Ascent<'p, 'a> {
     best: Option<Choice>,
 }
 
-impl<'p, 'a> Ascent<'p, 'a> {
+impl<'p, 'a> Refinement<'p, 'a> {
     pub(crate) fn new(pass: &'p mut Pass<'a>, target: (usize, Side)) -> Self {
         let changes = pass.lines.iter().map(|lines| vec![0.0; lines.free[0].len()]).collect();
         let multiplier_changes = vec![0.0; pass.cuts.len()];
@@ -148,14 +148,14 @@ impl<'p, 'a> Ascent<'p, 'a> {
 pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
     let mut pass = Pass::new(question.network, question.layer, question.ranges, &[], 1);
     pass.tilted = question.front.map(Tilted::new);
-    let mut ascent = Ascent::new(&mut pass, question.target);
+    let mut refinement = Refinement::new(&mut pass, question.target);
     let mut before = f64::INFINITY;
     for step in 0..STEPS {
         if step > 0 {
-            ascent.step();
+            refinement.step();
         }
-        ascent.bound();
-        let least = ascent.least;
+        refinement.bound();
+        let least = refinement.least;
         if step % CHECK_EVERY == CHECK_EVERY - 1 {
             if before - least < ENOUGH * least.abs() {
                 break;
@@ -166,7 +166,7 @@ pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
             break;
         }
     }
-    ascent.rest_at_best();
+    refinement.rest_at_best();
     pass.chosen()
 }
 
