@@ -356,19 +356,8 @@ impl Run<'_, '_> {
         let is_open = |unit: &usize| status_of_range(range.lower[*unit], range.upper[*unit]).is_none();
         let bounds: Vec<Bound> = (0..range.lower.len()).filter(is_open).flat_map(both_sides).collect();
         self.begin(By::Tilt, bounds.len());
-        let t = Instant::now();
         let lines = self.best_lines(&bounds, false);
         self.prove_lines(By::Tilt, &bounds, lines);
-        if std::env::var_os("LEO_DEBUG").is_some() {
-            let r = self.checker.range(self.stage.node);
-            let w: f64 = r.upper.iter().zip(&r.lower).map(|(u, l)| u - l).sum::<f64>() / r.upper.len() as f64;
-            eprintln!(
-                "narrowed layer {}: {} bounds, mean width {w} in {:?}",
-                self.depth + 1,
-                bounds.len(),
-                t.elapsed()
-            );
-        }
     }
 
     fn best_lines(&self, bounds: &[Bound], stop_at_sign: bool) -> Vec<Lines> {
@@ -389,12 +378,6 @@ impl Run<'_, '_> {
 
     fn split(&mut self, reduced: Option<&Arc<Reduced>>) {
         let open = self.open_bounds();
-        if std::env::var_os("LEO_DEBUG").is_some() {
-            for &(unit, side) in &open {
-                let r = self.checker.range(self.stage.node);
-                eprintln!("open: layer {} {unit} {side:?} [{}, {}]", self.depth + 1, r.lower[unit], r.upper[unit]);
-            }
-        }
         let most = self.options.nodes.unwrap_or(PIECES);
         self.begin(By::Split, open.len());
         let this = &*self;
@@ -415,22 +398,6 @@ impl Run<'_, '_> {
                 break;
             }
             pieces *= MORE_PIECES;
-        }
-        if std::env::var_os("LEO_DEBUG").is_some() {
-            for (bound, search, outcome) in &searches {
-                let what = match outcome {
-                    Outcome::Proved(_) => "proved",
-                    Outcome::Refuted(_) => "refuted",
-                    Outcome::Open => "open",
-                };
-                eprintln!(
-                    "layer {} {:?}: {what} after {} pieces, {}",
-                    this.depth + 1,
-                    bound,
-                    search.looked_at(),
-                    search.debug()
-                );
-            }
         }
         let outcomes = searches.into_iter().map(|(bound, _, outcome)| (bound, outcome, None)).collect();
         self.take_over(By::Split, &open, outcomes);

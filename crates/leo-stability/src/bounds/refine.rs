@@ -16,7 +16,7 @@ use crate::bounds::relaxed::{Choice, Pass};
 const MOMENTUM: f64 = 0.7;
 /// How far slopes go if the pre-activation is as large as its range is wide, and multipliers, as a part of the layer's typical coefficient.
 const SLOPE_RATE: f64 = 3.0;
-const MULTIPLIER_RATE: f64 = 1.0;
+const MULTIPLIER_RATE: f64 = 3.0;
 /// How many steps are taken at the most; after so many it is seen whether that made the bound better by at least such a part of it.
 const STEPS: usize = 60;
 const CHECK_EVERY: usize = 10;
@@ -121,7 +121,6 @@ impl<'p, 'a> Refinement<'p, 'a> {
             }
         }
         let cuts = self.pass.cuts;
-        let rate: f64 = std::env::var("RATE").ok().and_then(|r| r.parse().ok()).unwrap_or(MULTIPLIER_RATE);
         for (index, (cut, change)) in cuts.iter().zip(&mut self.multiplier_changes).enumerate() {
             let range = self.pass.range(cut.layer);
             let lines = self.pass.lines.iter().zip(&self.pass.scales);
@@ -134,7 +133,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
             let width = (range.upper[cut.unit] - range.lower[cut.unit]).max(f64::MIN_POSITIVE);
             *change = MOMENTUM * *change + scale * value / width;
             let multiplier = &mut self.pass.multipliers[index];
-            *multiplier = short((*multiplier + self.pace * rate * *change).max(0.0));
+            *multiplier = short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0));
         }
         let input = self.pass.input();
         if let Some(tilted) = &mut self.pass.tilted {

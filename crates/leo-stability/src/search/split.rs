@@ -26,6 +26,9 @@ use crate::witness::Probe;
 const STEPS: usize = 24;
 const LAST_STEPS: usize = 400;
 const LOOK_EVERY: usize = 8;
+/// How many units are tried before a piece is cut, and by how many steps the bounds of the halves are improved then.
+const TRIES: usize = 4;
+const STEPS_OF_A_TRY: usize = 3;
 /// How many pieces are worked on at a time. It does not depend on the number of threads, because answers depend on it.
 const AT_ONCE: usize = 16;
 /// Where linear programs have no more numbers than this, and a few pieces did not settle it, they are worth their time for every piece.
@@ -120,16 +123,6 @@ impl<'a> Search<'a> {
         Self { question, reduced, target, clear, pieces, open, looked_at: 0, stuck: false }
     }
 
-    pub(crate) fn debug(&self) -> String {
-        let depth = self.open.iter().map(|piece| piece.cuts.len()).max();
-        format!("{} open, worst {:?}, deepest {depth:?}", self.open.len(), self.open.peek().map(|piece| piece.bound))
-    }
-
-    /// How many pieces were looked at.
-    pub(crate) fn looked_at(&self) -> usize {
-        self.looked_at
-    }
-
     /// Looks at pieces, until the bound is proved or refuted, or so many were looked at in all. `probe` makes what looks for a witness.
     pub(crate) fn run<'w>(&mut self, most: usize, probe: impl Fn() -> Probe<'w> + Sync) -> Outcome {
         while self.looked_at < most && !self.question.budget.is_exhausted() {
@@ -216,8 +209,7 @@ impl<'a> Search<'a> {
             pass.begin_with(start);
         }
         let mut refinement = Refinement::new(&mut pass, target);
-        let steps: usize = std::env::var("STEPS").ok().and_then(|r| r.parse().ok()).unwrap_or(STEPS);
-        for step in 0..=steps {
+        for step in 0..=STEPS {
             if step > 0 {
                 refinement.step();
             }
@@ -240,12 +232,14 @@ impl<'a> Search<'a> {
         refinement.bound();
         let point = refinement.point();
         pass.forward(point);
-        let cut = self.costliest(&mut pass, None).filter(|_| piece.cuts.len() < DEEPEST);
+        let candidates = self.costliest(&pass, None);
         let choice = pass.choice();
         let is_small =
             self.reduced.is_some_and(|reduced| reduced.size() <= SMALL_PROGRAM) && self.looked_at > CHEAP_PIECES;
         let is_near = bound <= NEARLY / CLEARLY * -self.clear;
-        if let (Some((layer, unit)), false) = (cut, is_small || is_near) {
+        if !(is_small || is_near || piece.cuts.len() >= DEEPEST)
+            && let Some((layer, unit)) = self.best_cut(piece, &mut ranges, &choice, bound, &candidates)
+        {
             return Settled::Cut { layer, unit, bound, choice: Arc::new(choice) };
         }
         self.settle_by_program(piece, &ranges, probe, program, choice, bound)
@@ -268,7 +262,7 @@ impl<'a> Search<'a> {
         }
         // Perhaps the checker sees that a bound is exactly 0.
         let mut last_resort = (plain <= 0.0).then(|| pass.leaf(false));
-        let mut cut = self.costliest(&mut pass, None);
+        let mut cut = self.costliest(&pass, None).first().copied();
         if let Some((Optimum { point, gaps, .. }, found)) = self.ask_program(&mut pass, program, self.target.as_ref()) {
             if found < self.clear {
                 return Settled::Proved(pass.leaf(true));
@@ -283,7 +277,7 @@ impl<'a> Search<'a> {
                 return Settled::Proved(pass.leaf(true));
             }
             bound = bound.min(found);
-            cut = self.costliest(&mut pass, Some(&gaps));
+            cut = self.costliest(&pass, Some(&gaps)).first().copied();
         } else if cut.is_none() {
             // Where nothing is left to cut, it is worth a little more.
             match self.improve_multipliers(&mut pass, probe, plain) {
@@ -362,10 +356,54 @@ impl<'a> Search<'a> {
         answer.is_some_and(|(_, bound)| bound <= 0.0)
     }
 
-    /// The unit whose line costs most: how far the line is from the ReLU where a linear program's solution is, or else at the point that the lines are near to, times the
+    /// The unit that it pays most to cut at: of those whose lines cost most, the one with the best bounds on both halves.
+    fn best_cut(
+        &self,
+        piece: &Piece,
+        ranges: &mut [Range],
+        choice: &Choice,
+        bound: f64,
+        candidates: &[(usize, usize)],
+    ) -> Option<(usize, usize)> {
+        if candidates.len() < 2 {
+            return candidates.first().copied();
+        }
+        let mut cuts = piece.cuts.clone();
+        let mut best: Option<(f64, (usize, usize))> = None;
+        for &(layer, unit) in candidates.iter().take(TRIES) {
+            let value = self.question.network.pre_activation(layer).index();
+            let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
+            let gains = [false, true].map(|on| {
+                (ranges[value].lower[unit], ranges[value].upper[unit]) = if on { (0.0, upper) } else { (lower, 0.0) };
+                cuts.push(Cut { layer, unit, on });
+                let mut pass = self.pass(ranges, &cuts);
+                pass.begin_with(choice);
+                let mut refinement = Refinement::new(&mut pass, self.question.target);
+                refinement.bound();
+                for _ in 0..STEPS_OF_A_TRY {
+                    if refinement.least < self.clear {
+                        break;
+                    }
+                    refinement.step();
+                    refinement.bound();
+                }
+                let least = refinement.least;
+                cuts.pop();
+                (bound - least).clamp(1e-6 * bound.abs(), bound.abs())
+            });
+            (ranges[value].lower[unit], ranges[value].upper[unit]) = (lower, upper);
+            let score = gains[0] * gains[1];
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, (layer, unit)));
+            }
+        }
+        best.map(|(_, cut)| cut)
+    }
+
+    /// The units whose lines cost most, the costliest first: how far the line is from the ReLU where a linear program's solution is, or else at the point that the lines are near to, times the
     /// coefficient.
-    fn costliest(&self, pass: &mut Pass<'_>, gaps: Option<&[f64]>) -> Option<(usize, usize)> {
-        let mut best: Option<(f64, usize, usize)> = None;
+    fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Vec<(usize, usize)> {
+        let mut costs: Vec<(f64, (usize, usize))> = Vec::new();
         for lines in &pass.lines {
             let range = pass.range(lines.layer);
             let gaps: Option<Vec<f64>> = self.reduced.zip(gaps).map(|(reduced, gaps)| {
@@ -385,11 +423,12 @@ impl<'a> Search<'a> {
                     Some(gaps) => c.abs() * (gaps[unit] + 1e-6 * worst) + 1e-6 * gaps[unit],
                     None => c.abs() * (lines.gap(unit) + 1e-6 * worst),
                 };
-                if cost > best.map_or(0.0, |(most, ..)| most) {
-                    best = Some((cost, lines.layer, unit));
+                if cost > 0.0 {
+                    costs.push((cost, (lines.layer, unit)));
                 }
             }
         }
-        best.map(|(_, layer, unit)| (layer, unit))
+        costs.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        costs.into_iter().map(|(_, place)| place).collect()
     }
 }
