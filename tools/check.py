@@ -24,8 +24,7 @@ class Exact:
     def clip(self): return Exact(np.maximum(self.n, 0), self.unit)
 def merge(function, *parts):
     """A function of the whole numbers of some arrays, once these have the same unit."""
-    units = {part.unit for part in parts}
-    unit = Fraction(math.gcd(*(u.numerator for u in units)), math.lcm(*(u.denominator for u in units)))
+    unit = Fraction(math.gcd(*(p.unit.numerator for p in parts)), math.lcm(*(p.unit.denominator for p in parts)))
     return Exact(function(*(p.n if p.unit == unit else p.n * int(p.unit / unit) for p in parts)), unit)
 def larger(a, b): return merge(np.maximum, a, b)
 def smaller(a, b): return merge(np.minimum, a, b)
@@ -57,13 +56,11 @@ def product(a, b):
     raw, size = np.moveaxis(total & 65535, 0, -1).astype("<u2").tobytes(), 2 * len(total)
     whole = [int.from_bytes(raw[i:i + size], "little", signed=True) for i in range(0, len(raw), size)]
     return np.array(whole, object).reshape(total.shape[1:])
-
 # ONNX files
 def varint(data, at):
     """The whole number that begins at a place, and the place after it."""
     end = next((i for i in range(at, len(data)) if data[i] < 128), len(data)) + 1
-    value = sum((byte & 127) << 7 * i for i, byte in enumerate(data[at:end]))
-    return (value + 2**63) % 2**64 - 2**63, end
+    return (sum((byte & 127) << 7 * i for i, byte in enumerate(data[at:end])) + 2**63) % 2**64 - 2**63, end
 def message(data):
     """A protobuf message: for each field number and wire type, a list of what stands there, as bytes."""
     fields, at = {}, 0
@@ -95,10 +92,10 @@ def attribute(fields):  # A float, a whole number, the message of a tensor, or N
 KNOWN = {"Gemm": "alpha beta transB", "Flatten": "axis", "Cast": "to", "Constant": "value", "MatMul": "", "Add": "",
          "Sub": "", "Mul": "", "Div": "", "Relu": "", "Reshape": "", "Identity": ""}
 TAIL = "Softmax LogSoftmax Hardmax ArgMax ArgMin TopK Sigmoid Tanh Exp Log Softplus Erf ReduceMax ReduceMin".split()
-
 class Network:
     """The network in an ONNX file. Its `values` are the input, affine (`terms`: pairs of an earlier value and a matrix;
-    `constant`), or ReLUs (`relu`: of which value). Batches are one sample: no operator known here can mix samples."""
+    `constant`), or ReLUs (`relu`: of which value). If one matrix makes it, or what it is a ReLU of, from all of
+    one value, that is its `weights`, in doubles. Batches are one sample: no operator known here can mix samples."""
     def __init__(self, data):
         model, graph = message(data), part(message(data), 7)
         self.opsets = {text(o, 1): integer(o, 2) for o in messages(model, 8)}
@@ -116,11 +113,11 @@ class Network:
         for node in nodes: self.node(node, text(node, 4), texts(node, 1), [o for o in texts(node, 2) if o])
         self.interface = inputs, outputs, [self.describe(text(o, 1)) for o in outputs]
         self.outputs = [self.names[name][0] for name in self.ends]
-    def add(self, name, shape, terms=(), constant=0.0, relu=None):
-        constant, layer = exact(np.broadcast_to(constant, shape).ravel()), len(self.layers)
-        self.names[name] = len(self.values), tuple(shape)
-        self.layers += [] if relu is None else [len(self.values)]
-        self.values.append(Record(size=len(constant.n), terms=terms, constant=constant, relu=relu, layer=layer))
+    def add(self, name, shape, terms=(), constant=0.0, relu=None, weights=np.empty(0)):
+        constant, self.names[name] = exact(np.broadcast_to(constant, shape).ravel()), (len(self.values), tuple(shape))
+        self.values.append(Record(size=len(constant.n), terms=terms, constant=constant, relu=relu,
+                                  weights=weights, layer=len(self.layers)))
+        self.layers += [] if relu is None else [len(self.values) - 1]
     def node(self, node, op, inputs, outputs):  # A node makes a constant, a value, or is part of the tail
         a, places = {text(x, 1): attribute(x) for x in messages(node, 5)}, (self.constants, self.names, self.tail)
         need(not any(o in p for p in places for o in outputs) and all(any(i in p for p in places) for i in inputs),
@@ -139,13 +136,11 @@ class Network:
         (source, shape), size = values[0], math.prod(values[0][1])
         if additive:
             terms = [(self.names[i][0], exact(f * np.eye(size))) for i, f in zip(inputs, factors) if i in self.names]
-            constant = self.floats(inputs[first]) * factors[first] if len(values) == 1 else 0.0
-            self.add(outputs[0], shape, terms, np.broadcast_to(constant, shape))
+            self.add(outputs[0], shape, terms, self.floats(inputs[first]) * factors[first] if len(values) == 1 else 0.0)
         elif op in ("Mul", "Div"):
             factor = exact(np.broadcast_to(self.floats(inputs[first]), shape).ravel())
-            if op == "Div":
-                multiple = math.lcm(*factor.n.tolist())
-                factor = Exact(multiple // factor.n, 1 / (factor.unit * multiple))
+            multiple = math.lcm(*factor.n.tolist())
+            factor = factor if op == "Mul" else Exact(multiple // factor.n, 1 / (factor.unit * multiple))
             self.add(outputs[0], shape, [(source, Exact(np.diag(factor.n), factor.unit))])
         elif op in ("Gemm", "MatMul"):
             weights = self.floats(inputs[1]) * a.get("alpha", 1.0)
@@ -153,7 +148,8 @@ class Network:
             need(weights.ndim == 2 and (op == "MatMul" or len(shape) == 2), "%s of such shapes is not known", op)
             found = np.eye(size).reshape(size, *shape) @ (weights.T if a.get("transB") else weights)
             self.add(outputs[0], found.shape[1:], [(source, exact(found.reshape(size, -1).T))], bias)
-        elif op == "Relu": self.add(outputs[0], shape, relu=source)
+            if shape[-1] == size: self.values[-1].weights = found.reshape(size, -1).T
+        elif op == "Relu": self.add(outputs[0], shape, relu=source, weights=self.values[source].weights)
         else:  # Nothing but the shape
             axis, target = a.get("axis", 1), tensor(self.constants[inputs[1]], [7]) if op == "Reshape" else shape
             target = [math.prod(shape[:axis]), math.prod(shape[axis:])] if op == "Flatten" else [
@@ -162,8 +158,7 @@ class Network:
     def floats(self, name): return tensor(self.constants.get(name, {}), (1, 11)).astype(np.float64)
     def describe(self, name):
         """A text for how something is made from the outputs of the network, to compare tails. Finds these outputs."""
-        if name in self.names:
-            return "output %d %s" % (self.ends.setdefault(name, len(self.ends)), self.names[name][1])
+        if name in self.names: return f"output {self.ends.setdefault(name, len(self.ends))} {self.names[name][1]}"
         if name in self.constants: return repr(sorted(x for x in self.constants[name].items() if x[0][0] != 8))
         if isinstance(self.tail[name], dict):
             node, raw, domain = self.tail[name], sorted(self.tail[name].get((5, 2), [])), text(self.tail[name], 7)
@@ -172,10 +167,10 @@ class Network:
             found = hashlib.sha256(repr(parts).encode()).hexdigest()
             self.tail.update((o, "%s %d" % (found, i)) for i, o in enumerate(texts(node, 2)))
         return self.tail[name]
-
 # What a certificate looks like. A tuple is a list of just these items, and fields with a star may be missing.
 def either(*schemas): return lambda x: any(fits(x, schema) for schema in schemas)
-TREE = [either((int, int), {"slopes*": [(int, int, float)], "multipliers*": [float]})]
+TILT = {"layer": int, "position": [float], "on": [float], "softness": float}
+TREE = [either((int, int), {"slopes*": [(int, int, float)], "multipliers*": [float], "tilt*": TILT})]
 CLAIM = either("itself", {"constant": float}, {"linear": float}, {"multiple": (int, float)})
 LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
          "facts*": [{"unit": int, "side": either("lower", "upper"), "tree": TREE}], "claims*": [(int, CLAIM)]}
@@ -199,18 +194,26 @@ def span(c, lo, hi):  # The least and the largest value of linear functions of o
     middle, reach = c @ (lo + hi), abs(c) @ (hi - lo)
     return [Exact(x.n, x.unit / 2) for x in (middle - reach, middle + reach)]
 def leaves(net, layer, fact):
-    """Step 3: a tree's leaves as rows (unit, sign, slopes, cuts). A cut is (layer, unit, half: 1 or -1, multiplier)."""
+    """Step 3: a tree's leaves as rows (unit, sign, slopes, tilt or 0, cuts: (layer, unit, half, multiplier))."""
     rows, ways, where, sign = [], [[]], (layer, fact["unit"]), 1.0 if fact["side"] == "upper" else -1.0
     for item in fact["tree"]:
         prove(ways, "layer %d, unit %d: a tree has something left over", *where)
-        way, cut = ways.pop(), isinstance(item, list)
-        slopes, given = ([item], []) if cut else (item.get("slopes", []), item.get("multipliers", []))
-        prove(len(given) <= len(way) <= 512 - cut and all(s[0] < layer and s[1] < net.values[net.layers[s[0]]].size
+        way, cut, end = ways.pop(), type(item) is list, layer if type(item) is list else len(net.layers)
+        slopes, given, tilt = ([item], [], 0) if cut else map(item.get, ("slopes", "multipliers", "tilt"), ([], [], 0))
+        prove(len(given) <= len(way) <= 512 - cut and all(s[0] < end and s[1] < net.values[net.layers[s[0]]].size
               for s in slopes), "layer %d, unit %d: a tree is too deep, or has an unknown unit or multiplier", *where)
+        prove(not tilt or tilt["layer"] < layer and tilt["softness"] > 0 and (len(tilt["on"]), len(tilt["position"])) ==
+              net.values[net.layers[tilt["layer"]]].weights.shape, "layer %d, unit %d: a senseless tilt", *where)
         if cut: ways += [way + [(*item, 1.0)], way + [(*item, -1.0)]]
-        else: rows.append((where[1], sign, slopes, [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * len(way))]))
+        else: rows.append((where[1], sign, slopes, tilt, [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * 512)]))
     prove(not ways, "layer %d, unit %d: a tree is not whole", *where)
     return rows
+def tilted(tilt, g, units, lo, hi):
+    """Step 2: tilted lines above units, as coefficients on what makes them, which lies in a box, and constants."""
+    w, position, on = g.weights[units], *(np.array(tilt[name], np.float64) for name in ("position", "on"))
+    share = 0.5 + (on[units, None] - np.where(w > 0, position, 1 - position)) / float(tilt["softness"])
+    w, a = exact(w), exact(w * np.clip(share, 0, 1))
+    return a, larger(span(-a, lo, hi)[1], g.constant[units] + span(w - a, lo, hi)[1])
 def bounds(net, layer, rows, lo, hi):
     """Step 2: upper bounds of pre-activations of a layer, times signs, by substitution back to the input."""
     start, count = net.values[net.layers[layer]].relu, len(rows)
@@ -222,20 +225,24 @@ def bounds(net, layer, rows, lo, hi):
             constant += c @ value.constant
             parts = [(source, c @ w) for source, w in value.terms]
         else:
-            l, u = lo[value.relu], hi[value.relu]
-            on, off, slope = (np.tile(x, (count, 1)) for x in (l.n >= 0, u.n <= 0, np.where(
-                (u + l * exact(1 + 2.0**-20)).n > 0, 1.0, 0.0)))
-            extra = np.zeros(slope.shape)
-            for r, (_, _, slopes, cuts) in enumerate(rows):
+            l, u, g = lo[value.relu], hi[value.relu], net.values[value.relu]
+            flows, tops = [nothing(1, value.weights.shape[-1])] * count, [nothing(1)] * count
+            on, off, slope, extra = (np.tile(x, (count, 1)) for x in (
+                l.n >= 0, u.n <= 0, 1.0 * ((u + l * exact(1 + 2.0**-20)).n > 0), np.zeros(value.size)))
+            for r, (_, _, slopes, tilt, cuts) in enumerate(rows):
                 for _, k, given in (s for s in slopes if s[0] == value.layer): slope[r, k] = min(max(given, 0.0), 1.0)
                 for _, k, half, multiplier in (s for s in cuts if s[0] == value.layer):
                     (on if half > 0 else off)[r, k] = True
                     extra[r, k] += half * multiplier
+                if tilt and tilt["layer"] == value.layer:
+                    k, [(z, _)] = np.flatnonzero((c.n[r] > 0) & ~on[r] & ~off[r]), g.terms
+                    flows[r], tops[r] = (c[r:r + 1, k] @ x for x in tilted(tilt, g, k, lo[z], hi[z]))
+                    c.n[r, k] = 0
             chord = merge(lambda x, y: np.array([a / b if 0 < a < b else 0.0 for a, b in zip(x, y)]), u, u - l).n
             d = c * exact(np.where(on, 1.0, np.where(off, 0.0, np.where(c.n > 0, chord, slope))))
             gap = larger(-(d * l), (c - d) * u)
-            constant += Exact(np.where((c.n > 0) & ~on & ~off, gap.n, 0).sum(axis=1), gap.unit)
-            parts = [(value.relu, d + exact(extra))]
+            constant += Exact(np.where((c.n > 0) & ~on & ~off, gap.n, 0).sum(axis=1), gap.unit) + join(tops)
+            parts = [(value.relu, d + exact(extra))] + [(z, f) for f in [join(flows)] for z, _ in g.terms if f.n.any()]
         for source, c in parts: coefficients[source] = coefficients[source] + c if source in coefficients else c
     return constant + span(coefficients[0], lo[0], hi[0])[1]
 def ranges(net, layers, lo, hi):
@@ -249,7 +256,7 @@ def ranges(net, layers, lo, hi):
         facts, at = layers[j].get("facts", []), 2 * size
         prove(len(letters) == size and not letters.strip("-+~?") and all(fact["unit"] < size for fact in facts),
               "layer %d has %d units", j, size)
-        groups = [[(k, sign, [], [])] for sign in (1.0, -1.0) for k in range(size)
+        groups = [[(k, sign, [], 0, [])] for sign in (1.0, -1.0) for k in range(size)
                   if layers[j].get("linear") and (sign > 0 or letters[k] != "-")] + [leaves(net, j, f) for f in facts]
         rows = [row for group in groups for row in group]
         found = join([hi[g], -lo[g]] + [bounds(net, j, rows[i:i + 256], lo, hi) for i in range(0, len(rows), 256)])
@@ -257,9 +264,8 @@ def ranges(net, layers, lo, hi):
             place, at = group[0][0] + size * (group[0][1] < 0), at + len(group)
             found.n[place] = min(found.n[place], max(found.n[at - len(group):at]))
         hi[g], lo[g] = found[:size], -found[size:2 * size]
-        for k, letter in enumerate(letters):
-            prove((letter != "-" or hi[g].n[k] <= 0) and (letter != "+" or lo[g].n[k] >= 0),
-                  "layer %d, unit %d: it is not proved to be always %s", j, k, "on" if letter == "+" else "off")
+        wrong = [k for k, x in enumerate(letters) if x == "-" and hi[g].n[k] > 0 or x == "+" and lo[g].n[k] < 0]
+        prove(not wrong, "layer %d, unit %d: it is not proved to be always off, or on, as is said", j, *wrong[:1])
         lo, hi = lo + [lo[g].clip()], hi + [hi[g].clip()]
     return lo, hi
 def witnesses(net, link, lo, hi):
@@ -276,9 +282,8 @@ def witnesses(net, link, lo, hi):
             g, j, layer = x[value.relu].n, value.layer, link["layers"][value.layer]
             given, units = layer.get("witnesses", []), [k for k, letter in enumerate(layer["units"]) if letter == "~"]
             prove(len(given) == len(units), "layer %d has too many or too few witnesses", j)
-            for k, (off, on) in zip(units, given):
-                prove(max(off, on) < len(points) and g[k, off] < 0 < g[k, on],
-                      "layer %d, unit %d: its witnesses do not show it off and on", j, k)
+            wrong = [k for k, p in zip(units, given) if max(p) >= len(points) or not g[k, p[0]] < 0 < g[k, p[1]]]
+            prove(not wrong, "layer %d, unit %d: its witnesses do not show it off and on", j, *wrong[:1])
         x += [x[value.relu].clip() if value.terms == () else forward(value, x.__getitem__, value.constant[:, None])]
 def distances(first, second, link, lo, hi):
     """Step 5: how far each output may move. An expression is a pair: coefficients, with a row for each element and a
@@ -325,14 +330,12 @@ def distances(first, second, link, lo, hi):
             for (i, a), (j, b) in pairs + [((0, x.constant), (0, y.constant))])
         return near if not same else found[y.relu][1] if y.relu is not None else forward(
             y, lambda i: found[i][1], nothing(y.size), signed=False)
-    def claims_of(j, layer):
-        claims = [{"-": ("constant", 0.0), "+": ("linear", 0.0)}.get(x, ("itself", 0.0)) for x in layer["units"]]
-        for k, claim in layer.get("claims", []):
-            prove(k < len(claims), "layer %d: a claim of unit %d, which is not there", j, k)
-            claims[k] = (claim, 0.0) if claim == "itself" else list(claim.items())[0]
-        return claims
+    def pair(x): return (x[0], (x + [1.0])[1:3]) if type(x) is list else (x, 0.0) if type(x) is str else [*x.items()][0]
     both, aside, known = ([], []), [], {}
-    for found, net in zip(both, (first, second)):
+    claims = [{k: {"-": {"constant": 0.0}, "+": "linear"}.get(letter, "itself") for k, letter in enumerate(x["units"])}
+              | dict(x.get("claims", [])) for x in link["layers"]]
+    for j, x in enumerate(claims): prove(len(x) == len(link["layers"][j]["units"]), "layer %d: a claim of nothing", j)
+    for found, net, said in zip(both, (first, second), ([[*x.values()] for x in claims], link["roles"])):
         for v, value in enumerate(net.values):
             if value.relu is None:
                 e = basis(0, value.size) if not v else (forward(value, lambda i: found[i][0], column(value.constant)),
@@ -342,11 +345,8 @@ def distances(first, second, link, lo, hi):
                 low, high = limits(g)
                 if found is both[0]:
                     low, high = larger(low, lo[value.relu]), smaller(high, hi[value.relu])
-                    claims, others = claims_of(j, link["layers"][j]), {"multiple": (g, basis(v, value.size))}
-                else:
-                    claims = [(role, 0.0) if role == "linear" else list(role.items())[0] if isinstance(role, dict) else
-                              (role[0], (role + [1.0])[1:3]) for role in link["roles"][j]]
-                e = layer(j, g, low, high, claims, others)
+                    others = {"multiple": (g, basis(v, value.size))}
+                e = layer(j, g, low, high, [pair(x) for x in said[j]], others)
                 known.update({j: (g, e)} if found is both[0] else {})
             aside.append(e)  # Those of the second network, which come after, are never looked at
             if found is both[0] and ~v in columns: e = basis(~v, value.size)

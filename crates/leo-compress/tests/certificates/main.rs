@@ -13,13 +13,14 @@ use std::path::Path;
 use std::process::Command;
 
 use fastrand::Rng;
-use leo_check::{Certificate, Exact, Sealed, verify};
+use leo_check::{Certificate, Exact, Sealed, Tilt, verify};
 use leo_compress::{Method, Options, Tolerance};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Network};
 use leo_stability::Engine;
-use num_traits::Zero;
-use serde_json::Value;
+use num_rational::BigRational as Ratio;
+use num_traits::{ToPrimitive, Zero};
+use serde_json::{Value, json};
 
 use mutants::{mutate, with_a_changed_weight};
 use oracle::{differences, ranges};
@@ -35,6 +36,9 @@ const CHANGES: u64 = 20;
 const LINKED: [u64; 4] = [903, 1622, 1634, 1770];
 const SPLIT: [u64; 16] =
     [356, 1014, 1198, 1228, 1268, 1320, 1405, 1579, 1769, 1849, 1898, 1902, 1940, 2036, 2093, 2165];
+
+/// Networks where bounds of later layers matter, and can as well be proved with tilted lines.
+const TILTED: [u64; 14] = [52, 92, 356, 903, 1014, 1198, 1320, 1622, 1634, 1849, 1898, 2036, 2093, 2165];
 
 /// Two files and a certificate, the last two as bytes.
 struct Case {
@@ -67,6 +71,65 @@ fn case(seed: u64) -> Anything<Case> {
     Ok(Case { certificate: after.certificate(a, b, &domain)?.to_bytes()?, first, second })
 }
 
+/// The same with another proof: there is a fact for every linear bound, and all leaves are tilted. Mostly the lines are nearly the chords, which prove as much.
+fn tilted(seed: u64) -> Anything<Case> {
+    let case = case(seed)?;
+    let first = Document::from_bytes(case.first.clone(), None)?;
+    let network = first.network();
+    let mut random = Rng::with_seed(seed);
+    let mut certificate: Value = serde_json::from_slice(&case.certificate)?;
+    let bound = |name: &str| certificate["domain"][name].as_f64().ok_or("one number for one input");
+    let ranges = ranges(network, &Domain::uniform(1, bound("lo")?, bound("hi")?)?);
+    // For each layer that can be tilted, how many numbers its units read, and how much of each unit's range is above 0.
+    let layers: Vec<Option<(usize, Vec<f64>)>> = network
+        .relu_layers()
+        .zip(&ranges)
+        .map(|(node, units)| {
+            let share = |(least, most): &(Ratio, Ratio)| {
+                if least < most { (most / (most - least)).to_f64().unwrap_or(0.0).clamp(0.0, 1.0) } else { 0.0 }
+            };
+            let (dense, _) = Tilt::map(network, node)?;
+            Some((dense.weight().columns(), units.iter().map(share).collect()))
+        })
+        .collect();
+    let mut tilt = |before: usize| {
+        let earlier: Vec<usize> = (0..before).filter(|&layer| layers[layer].is_some()).collect();
+        let layer = *earlier.get(random.usize(0..earlier.len().max(1)))?;
+        let (inputs, on) = layers[layer].as_ref()?;
+        let mut position = vec![0.5; *inputs];
+        if random.u8(0..4) == 0 {
+            position.fill_with(|| random.f64());
+        }
+        let softness = [1.0, 0.9][random.usize(0..2)];
+        Some(json!({ "layer": layer, "position": position, "on": on, "softness": softness }))
+    };
+    for (index, layer) in certificate["links"][0]["layers"].as_array_mut().ok_or("layers")?.iter_mut().enumerate() {
+        let letters = layer["units"].as_str().ok_or("letters")?.to_owned();
+        let mut facts = layer["facts"].as_array().cloned().unwrap_or_default();
+        if index > 0 && layer.as_object_mut().and_then(|layer| layer.remove("linear")).is_some() {
+            let sides = |(unit, letter)| ["upper", "lower"].map(|side| (unit, letter, side));
+            for (unit, letter, side) in letters.chars().enumerate().flat_map(sides) {
+                if letter != '-' || side == "upper" {
+                    facts.push(json!({ "unit": unit, "side": side, "tree": [{}] }));
+                }
+            }
+        }
+        for leaf in facts.iter_mut().filter_map(|fact| fact["tree"].as_array_mut()).flatten().filter(|x| x.is_object())
+        {
+            if let Some(tilt) = tilt(index) {
+                leaf["tilt"] = tilt;
+            }
+        }
+        if !facts.is_empty() {
+            layer["facts"] = facts.into();
+        }
+    }
+    let case = Case { certificate: serde_json::to_vec(&certificate)?, ..case };
+    let certificate = Certificate::from_bytes(&case.certificate)?;
+    verify::<Exact>(&sealed(&case.first).ok_or("first")?, &sealed(&case.second).ok_or("second")?, &certificate)?;
+    Ok(case)
+}
+
 /// One change somewhere, and what it was. Where a network changes, the fingerprint mostly does too, or the change would be found out by that.
 fn changed(random: &mut Rng, case: &Case) -> Anything<(Case, String)> {
     let mut certificate: Value = serde_json::from_slice(&case.certificate)?;
@@ -87,6 +150,23 @@ fn changed(random: &mut Rng, case: &Case) -> Anything<(Case, String)> {
         _ => mutate(random, &mut certificate),
     };
     Ok((Case { first, second, certificate: serde_json::to_vec(&certificate)? }, what))
+}
+
+/// All tilts in a certificate, in their order.
+fn tilts_of(case: &Case) -> Anything<Vec<Value>> {
+    fn collect(value: &Value, found: &mut Vec<Value>) {
+        match value {
+            Value::Array(parts) => parts.iter().for_each(|part| collect(part, found)),
+            Value::Object(parts) => {
+                found.extend(parts.get("tilt").cloned());
+                parts.values().for_each(|part| collect(part, found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    collect(&serde_json::from_slice(&case.certificate)?, &mut found);
+    Ok(found)
 }
 
 /// Whether all that a certificate says is true, of whatever networks: found out without the checker.
@@ -157,15 +237,18 @@ fn is_whole(tree: &Value) -> bool {
 #[test]
 fn no_false_certificate_is_verified() -> Anything {
     let (mut made, mut false_ones, mut passed, mut doubtful) = (0, 0, 0, 0);
+    // Changes of tilts, refused and verified.
+    let mut tilts = [0, 0];
     let mut kinds = Kinds::default();
     let mut files = Files::new()?;
-    for seed in (0..NETWORKS).chain(LINKED).chain(SPLIT) {
-        let case = case(seed)?;
+    let plain = (0..NETWORKS).chain(LINKED).chain(SPLIT).map(|seed| (seed, false));
+    for (seed, is_tilted) in plain.chain(TILTED.map(|seed| (seed, true))) {
+        let case = if is_tilted { tilted(seed)? } else { case(seed)? };
         kinds.count(&case.certificate)?;
         let mut random = Rng::with_seed(seed);
         for change in 0..CHANGES {
             let (mutant, what) = changed(&mut random, &case)?;
-            let label = format!("network {seed}, change {change}: {what}");
+            let label = format!("network {seed}, tilted {is_tilted}, change {change}: {what}");
             made += 1;
             let (Some(first), Some(second)) = (sealed(&mutant.first), sealed(&mutant.second)) else { continue };
             let is_true = is_true(&first, &second, &serde_json::from_slice(&mutant.certificate)?);
@@ -183,14 +266,15 @@ fn no_false_certificate_is_verified() -> Anything {
             assert!(exact.is_ok() || rounded.is_err(), "{label}: refused only without rounding: {exact:?}");
             doubtful += usize::from(exact.is_ok() != rounded.is_ok());
             passed += usize::from(exact.is_ok());
+            tilts[usize::from(exact.is_ok())] += usize::from(tilts_of(&mutant)? != tilts_of(&case)?);
             files.add(&mutant, if exact.is_ok() { "verified" } else { "refused" }, label)?;
         }
     }
     println!(
-        "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; {kinds:?}"
+        "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; tilts: {tilts:?}; {kinds:?}"
     );
     assert!(made >= 2000 && false_ones >= 900 && passed >= 300, "{made} {false_ones} {passed}");
-    assert!(kinds.is_diverse(), "{kinds:?}");
+    assert!(kinds.is_diverse() && tilts.iter().all(|&count| count >= 20), "{kinds:?} {tilts:?}");
     files.ask_the_other_checker()
 }
 
@@ -200,6 +284,7 @@ struct Kinds {
     splits: usize,
     multipliers: usize,
     slopes: usize,
+    tilts: usize,
     anchors: usize,
     multiples: usize,
     constants: usize,
@@ -214,6 +299,7 @@ impl Kinds {
             (&mut self.splits, "\"tree\":[["),
             (&mut self.multipliers, "multipliers"),
             (&mut self.slopes, "slopes"),
+            (&mut self.tilts, "tilt"),
             (&mut self.anchors, "anchors"),
             (&mut self.multiples, "multiple"),
             (&mut self.constants, "constant"),
@@ -226,8 +312,10 @@ impl Kinds {
     }
 
     fn is_diverse(&self) -> bool {
-        let Self { splits, multipliers, slopes, anchors, multiples, constants, carriers, links } = *self;
-        [splits, multipliers, slopes, anchors, multiples, constants, carriers, links].iter().all(|&count| count > 0)
+        let Self { splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links } = *self;
+        [splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links]
+            .iter()
+            .all(|&count| count > 0)
     }
 }
 
