@@ -30,8 +30,7 @@ def larger(a, b): return merge(np.maximum, a, b)
 def smaller(a, b): return merge(np.minimum, a, b)
 def join(parts): return merge(lambda *x: np.concatenate(x), *parts)
 def nothing(*shape): return Exact(np.zeros(shape, object))
-def exact(values):
-    """Doubles as exact numbers."""
+def exact(values):  # Doubles as exact numbers
     mantissa, exponent = np.frexp(np.asarray(values, np.float64))
     need(np.isfinite(mantissa).all(), "a number is not finite")
     whole = (mantissa * 2.0**53).astype(np.int64)
@@ -169,7 +168,7 @@ class Network:
         return self.tail[name]
 # What a certificate looks like. A tuple is a list of just these items, and fields with a star may be missing.
 def either(*schemas): return lambda x: any(fits(x, schema) for schema in schemas)
-TILT = {"layer": int, "position": [float], "on": [float], "softness": float}
+TILT = {"layer": int, "position": str, "on": str, "softness": float}
 TREE = [either((int, int), {"slopes*": [(int, int, float)], "multipliers*": [float], "tilt*": TILT})]
 CLAIM = either("itself", {"constant": float}, {"linear": float}, {"multiple": (int, float)})
 LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
@@ -202,7 +201,8 @@ def leaves(net, layer, fact):
         slopes, given, tilt = ([item], [], 0) if cut else map(item.get, ("slopes", "multipliers", "tilt"), ([], [], 0))
         prove(len(given) <= len(way) <= 512 - cut and all(s[0] < end and s[1] < net.values[net.layers[s[0]]].size
               for s in slopes), "layer %d, unit %d: a tree is too deep, or has an unknown unit or multiplier", *where)
-        prove(not tilt or tilt["layer"] < layer and tilt["softness"] > 0 and (len(tilt["on"]), len(tilt["position"])) ==
+        prove(not tilt or tilt["layer"] < layer and tilt["softness"] > 0 and not (tilt["on"] + tilt["position"]).strip(
+              "0123456789abcdefABCDEF") and (len(tilt["on"]) / 2, len(tilt["position"]) / 2) ==
               net.values[net.layers[tilt["layer"]]].weights.shape, "layer %d, unit %d: a senseless tilt", *where)
         if cut: ways += [way + [(*item, 1.0)], way + [(*item, -1.0)]]
         else: rows.append((where[1], sign, slopes, tilt, [(*c, max(m, 0.0)) for c, m in zip(way, given + [0.0] * 512)]))
@@ -210,7 +210,7 @@ def leaves(net, layer, fact):
     return rows
 def tilted(tilt, g, units, lo, hi):
     """Step 2: tilted lines above units, as coefficients on what makes them, which lies in a box, and constants."""
-    w, position, on = g.weights[units], *(np.array(tilt[name], np.float64) for name in ("position", "on"))
+    w, position, on = g.weights[units], *(np.array([*bytes.fromhex(tilt[name])]) / 255 for name in ("position", "on"))
     share = 0.5 + (on[units, None] - np.where(w > 0, position, 1 - position)) / float(tilt["softness"])
     w, a = exact(w), exact(w * np.clip(share, 0, 1))
     return a, larger(span(-a, lo, hi)[1], g.constant[units] + span(w - a, lo, hi)[1])

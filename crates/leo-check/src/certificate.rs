@@ -140,8 +140,9 @@ struct Leaf {
 #[serde(deny_unknown_fields)]
 struct TiltEntry {
     layer: usize,
-    position: Vec<f64>,
-    on: Vec<f64>,
+    /// Two hexadecimal digits for each.
+    position: String,
+    on: String,
     softness: f64,
 }
 
@@ -428,8 +429,8 @@ impl Fact {
                     let said = lines.slopes.iter().filter(|(_, slope)| !slope.is_nan());
                     let slopes = said.map(|(&(layer, unit), &slope)| (position(layer), unit, slope)).collect();
                     let tilt = lines.tilt.as_deref().map(|tilt| {
-                        let Tilt { layer, position: place, on, softness } = tilt.clone();
-                        TiltEntry { layer: position(layer), position: place, on, softness }
+                        let [place, on] = [&tilt.position, &tilt.on].map(|parts| to_hexadecimal(parts));
+                        TiltEntry { layer: position(tilt.layer), position: place, on, softness: tilt.softness }
                     });
                     TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone(), tilt })
                 }
@@ -464,10 +465,11 @@ fn subtree(
                 let is_there = unit < network.nodes()[node].shape().elements();
                 is_there.then(|| slopes.insert((node, unit), slope))?;
             }
-            let tilt = match leaf.tilt.clone() {
+            let tilt = match &leaf.tilt {
                 None => None,
                 Some(TiltEntry { layer, position, on, softness }) => {
-                    Some(Arc::new(Tilt { layer: *layers.get(layer)?, position, on, softness }))
+                    let (position, on) = (from_hexadecimal(position)?, from_hexadecimal(on)?);
+                    Some(Arc::new(Tilt { layer: *layers.get(*layer)?, position, on, softness: *softness }))
                 }
             };
             Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), lines: Lines { slopes, tilt } })

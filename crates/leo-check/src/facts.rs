@@ -61,15 +61,25 @@ pub struct Lines {
 pub struct Tilt {
     /// The layer's node.
     pub layer: usize,
-    /// The point: for each element that the affine map reads, how far it is from the lower end of its range, as a share of the range.
-    pub position: Vec<f64>,
-    /// For each unit of the layer, about how much of it is on there, from 0 to 1.
-    pub on: Vec<f64>,
+    /// The point: for each element that the affine map reads, how far it is from the lower end of its range, of 255 parts of the range.
+    pub position: Vec<u8>,
+    /// For each unit of the layer, about how much of it is on there, of 255 parts.
+    pub on: Vec<u8>,
     /// Over which difference of shares the weights go from all to nothing.
     pub softness: f64,
 }
 
 impl Tilt {
+    /// So many of 255 parts.
+    pub fn share(parts: u8) -> f64 {
+        f64::from(parts) / 255.0
+    }
+
+    /// About as many parts of 255.
+    pub fn parts(share: f64) -> u8 {
+        (share * 255.0).round() as u8
+    }
+
     /// The affine map that makes the pre-activations of a layer, and what it reads, if lines above the layer's units can be tilted.
     pub fn map(network: &Network, layer: usize) -> Option<(&Dense, ValueId)> {
         let node = &network.nodes()[network.pre_activation(layer).node()?];
@@ -79,21 +89,21 @@ impl Tilt {
         }
     }
 
-    /// Whether the network has such a layer before this one, and the numbers are as many as it needs, and numbers.
+    /// Whether the network has such a layer before this one, and there are as many numbers as it needs.
     pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
         let is_earlier = self.layer < before && network.relu_layers().any(|node| node == self.layer);
-        let numbers = || self.position.iter().chain(&self.on).all(|number| number.is_finite());
         let fits = |(dense, _): (&Dense, ValueId)| {
             (dense.weight().columns(), dense.weight().rows()) == (self.position.len(), self.on.len())
         };
         let is_soft = self.softness > 0.0 && self.softness.is_finite();
-        is_earlier && Self::map(network, self.layer).is_some_and(fits) && is_soft && numbers()
+        is_earlier && Self::map(network, self.layer).is_some_and(fits) && is_soft
     }
 
     /// What to multiply the weights of a unit by.
     pub(crate) fn shares<'a>(&'a self, unit: usize, weights: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let on = self.on[unit];
+        let on = Self::share(self.on[unit]);
         weights.iter().zip(&self.position).map(move |(&weight, &position)| {
+            let position = Self::share(position);
             let helps = if weight > 0.0 { position } else { 1.0 - position };
             (0.5 + (on - helps) / self.softness).clamp(0.0, 1.0)
         })

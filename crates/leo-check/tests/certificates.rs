@@ -217,11 +217,11 @@ fn case_distinctions_must_be_whole() -> Anything {
 
 /// Over the box, `relu(w z + b)` is nowhere above a linear function of one input, `x + c`: a unit of the second layer, their difference, is nowhere positive.
 /// The chord above the first unit does not show it.
-fn tilted(domain: (f64, f64), weights: [f64; 2], biases: [f64; 2], position: [f64; 2]) -> Anything<Case> {
+fn tilted(domain: (f64, f64), weights: [f64; 2], biases: [f64; 2], position: [u8; 2]) -> Anything<Case> {
     let layers =
         |last: f64| chain(&[(&[&weights, &[1.0, 0.0]], &biases), (&[&[1.0, -1.0]], &[0.0]), (&[&[last]], &[2.0])]);
     // All of the first weight, and nothing of the second, if the one does not help to turn the unit on at the position, and the other does.
-    let tilt = Tilt { layer: 1, position: position.to_vec(), on: vec![0.5, 0.0], softness: 1.0 };
+    let tilt = Tilt { layer: 1, position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
     let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
     let bounds = vec![(0, Side::Upper, Tree::Leaf { multipliers: vec![], lines })];
     let units = vec![Status::Undecided, Status::Active];
@@ -243,24 +243,23 @@ fn tilted_lines_prove_what_chords_do_not() -> Anything {
     // relu(x + y - 1) <= x, because y <= 1; and relu(x - y) <= x + 1, because -1 <= x and -1 <= y.
     let corner = ((0.0, 1.0), [1.0, 1.0], [-1.0, 0.0]);
     let edge = ((-1.0, 1.0), [1.0, -1.0], [0.0, 1.0]);
-    for ((domain, weights, biases), position) in [(corner, [0.0, 1.0]), (edge, [0.0, 0.0])] {
+    for ((domain, weights, biases), position) in [(corner, [0, 255]), (edge, [0, 0])] {
         let mut case = tilted(domain, weights, biases, position)?;
         case.check()??;
         let chord = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
         case.proof.layers[1].bounds = vec![(0, Side::Upper, chord)];
         assert!(matches!(case.check()?, Err(Refusal::Unit { layer: 1, unit: 0, .. })));
         // Tilted another way, lines are above the unit all the same, and too far.
-        for other in [[0.5, 0.5], [1.0, 0.0], [1e300, -1e300]] {
+        for other in [[128, 128], [255, 0]] {
             let refusal = tilted(domain, weights, biases, other)?.check()?.expect_err("another line");
             assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
         }
     }
-    tilted(corner.0, corner.1, corner.2, [-1e300, 1e300])?.check()??;
     // There is no room: a little more, and it is false.
     for (domain, weights, [first, second], position) in [
-        (corner.0, corner.1, [(-1.0_f64).next_up(), 0.0], [0.0, 1.0]),
-        (edge.0, edge.1, [1e-300, 1.0], [0.0, 0.0]),
-        (edge.0, edge.1, [0.0, 1.0_f64.next_down()], [0.0, 0.0]),
+        (corner.0, corner.1, [(-1.0_f64).next_up(), 0.0], [0, 255]),
+        (edge.0, edge.1, [1e-300, 1.0], [0, 0]),
+        (edge.0, edge.1, [0.0, 1.0_f64.next_down()], [0, 0]),
     ] {
         let refusal = tilted(domain, weights, [first, second], position)?.check()?.expect_err("it can be on");
         assert!(matches!(refusal, Refusal::Unit { .. }), "{refusal}");
@@ -270,23 +269,23 @@ fn tilted_lines_prove_what_chords_do_not() -> Anything {
 
 #[test]
 fn senseless_tilts_are_refused() -> Anything {
-    let ([first, second], certificate) = tilted((0.0, 1.0), [1.0, 1.0], [-1.0, 0.0], [0.0, 1.0])?.certificate()?;
+    let ([first, second], certificate) = tilted((0.0, 1.0), [1.0, 1.0], [-1.0, 0.0], [0, 255])?.certificate()?;
     let text = String::from_utf8(certificate.to_bytes()?)?;
-    let tilt = r#"{"layer":0,"position":[0.0,1.0],"on":[0.5,0.0],"softness":1.0}"#;
+    let tilt = r#"{"layer":0,"position":"00ff","on":"8000","softness":0.5}"#;
     assert!(text.contains(&format!(r#""tree":[{{"tilt":{tilt}}}]"#)), "{text}");
     for (old, new) in [
         (r#""layer":0"#, r#""layer":1"#),
         (r#""layer":0"#, r#""layer":2"#),
         (r#""layer":0"#, r#""layer":18446744073709551615"#),
-        (r#""position":[0.0,1.0]"#, r#""position":[0.0]"#),
-        (r#""position":[0.0,1.0]"#, r#""position":[0.0,1.0,1.0]"#),
-        (r#""position":[0.0,1.0]"#, r#""position":[]"#),
-        (r#""on":[0.5,0.0]"#, r#""on":[0.5]"#),
-        (r#""on":[0.5,0.0]"#, r#""on":[0.5,0.0,0.0]"#),
-        (r#""on":[0.5,0.0]"#, r#""on":[]"#),
-        (r#""softness":1.0"#, r#""softness":0.0"#),
-        (r#""softness":1.0"#, r#""softness":-0.0"#),
-        (r#""softness":1.0"#, r#""softness":-1.0"#),
+        (r#""position":"00ff""#, r#""position":"00""#),
+        (r#""position":"00ff""#, r#""position":"00ffff""#),
+        (r#""position":"00ff""#, r#""position":"""#),
+        (r#""on":"8000""#, r#""on":"80""#),
+        (r#""on":"8000""#, r#""on":"800000""#),
+        (r#""on":"8000""#, r#""on":"80+0""#),
+        (r#""softness":0.5"#, r#""softness":0.0"#),
+        (r#""softness":0.5"#, r#""softness":-0.0"#),
+        (r#""softness":0.5"#, r#""softness":-1.0"#),
     ] {
         let certificate = Certificate::from_bytes(text.replace(tilt, &tilt.replace(old, new)).as_bytes())?;
         for checked in [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate)) {
@@ -295,13 +294,13 @@ fn senseless_tilts_are_refused() -> Anything {
         }
     }
     for broken in [
-        r#"{"layer":0,"position":[0.0,1.0],"on":[0.5,0.0]}"#,
-        r#"{"layer":0,"position":[0.0,1.0],"on":[0.5,0.0],"softness":1e999}"#,
-        r#"{"layer":0,"position":[0.0,null],"on":[0.5,0.0],"softness":1.0}"#,
-        r#"{"layer":0,"position":0.5,"on":[0.5,0.0],"softness":1.0}"#,
-        r#"{"layer":0.0,"position":[0.0,1.0],"on":[0.5,0.0],"softness":1.0}"#,
-        r#"{"layer":0,"position":[0.0,1.0],"on":[0.5,0.0],"softness":1.0,"hard":1.0}"#,
-        r#"[0,[0.0,1.0],[0.5,0.0],1.0]"#,
+        r#"{"layer":0,"position":"00ff","on":"8000"}"#,
+        r#"{"layer":0,"position":"00ff","on":"8000","softness":1e999}"#,
+        r#"{"layer":0,"position":null,"on":"8000","softness":0.5}"#,
+        r#"{"layer":0,"position":0.5,"on":"8000","softness":0.5}"#,
+        r#"{"layer":0.0,"position":"00ff","on":"8000","softness":0.5}"#,
+        r#"{"layer":0,"position":"00ff","on":"8000","softness":0.5,"hard":1.0}"#,
+        r#"[0,"00ff","8000",0.5]"#,
         r#"null"#,
     ] {
         assert!(Certificate::from_bytes(text.replace(tilt, broken).as_bytes()).is_err(), "{broken}");
@@ -329,7 +328,7 @@ fn tilts_of_other_layers_are_refused() -> Anything {
         let network = builder.finish(vec![value])?;
 
         let layer = network.relu_layers().next().ok_or("a layer")?;
-        let tilt = Tilt { layer, position: vec![0.5; position], on: vec![0.5; on], softness: 1.0 };
+        let tilt = Tilt { layer, position: vec![128; position], on: vec![128; on], softness: 1.0 };
         let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
         let bounds = vec![(0, Side::Upper, Tree::Leaf { multipliers: vec![], lines })];
         let open = |units| LayerProof { units: vec![Status::Undecided; units], ..LayerProof::default() };

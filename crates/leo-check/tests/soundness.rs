@@ -79,12 +79,12 @@ fn random_slopes(random: &mut Rng, layers: &[(usize, usize)]) -> Slopes {
         .collect()
 }
 
-/// Any lines. Those above units are tilted toward any point, inside the box or not.
+/// Any lines. Those above units are tilted toward any point.
 fn random_lines(random: &mut Rng, network: &Network, layers: &[(usize, usize)]) -> Lines {
     let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
     let tilt = layers.get(random.usize(0..layers.len() + 1)).and_then(|&(layer, units)| {
         let inputs = Tilt::map(network, layer)?.0.weight().columns();
-        let mut number = || [random.f64(), 0.0, 1.0, 0.5, -3.0, 1e300][random.usize(0..6)];
+        let mut number = || [random.u8(..), 0, 255][random.usize(0..3)];
         let (position, on) = ((0..inputs).map(|_| number()).collect(), (0..units).map(|_| number()).collect());
         let softness = [1.0, 0.1, 1e-300, 1e300][random.usize(0..4)];
         Some(Arc::new(Tilt { layer, position, on, softness }))

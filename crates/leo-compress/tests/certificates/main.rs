@@ -100,6 +100,9 @@ fn tilted(seed: u64) -> Anything<Case> {
         if random.u8(0..4) == 0 {
             position.fill_with(|| random.f64());
         }
+        let digits =
+            |shares: &[f64]| shares.iter().map(|&share| format!("{:02x}", Tilt::parts(share))).collect::<String>();
+        let (position, on) = (digits(&position), digits(on));
         let softness = [1.0, 0.9][random.usize(0..2)];
         Some(json!({ "layer": layer, "position": position, "on": on, "softness": softness }))
     };
@@ -274,7 +277,7 @@ fn no_false_certificate_is_verified() -> Anything {
         "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; tilts: {tilts:?}; {kinds:?}"
     );
     assert!(made >= 2000 && false_ones >= 900 && passed >= 300, "{made} {false_ones} {passed}");
-    assert!(kinds.is_diverse() && tilts.iter().all(|&count| count >= 20), "{kinds:?} {tilts:?}");
+    assert!(kinds.is_diverse() && tilts.iter().all(|&count| count >= 10), "{kinds:?} {tilts:?}");
     files.ask_the_other_checker()
 }
 

@@ -22,12 +22,14 @@ use crate::walk;
 /// The most numbers that are worked on side by side. Rows are as long as a multiple of it, with zeros at the end.
 const LANES: usize = 8;
 
-/// Shares in proofs are multiples of this, which is fine enough, and short in a file.
-const GRAIN: f64 = 1000.0;
-
 /// The nearest share that a proof may have.
-pub(crate) fn rounded(share: f64) -> f64 {
-    (share * GRAIN).round() / GRAIN
+fn rounded(share: f64) -> f64 {
+    Tilt::share(Tilt::parts(share))
+}
+
+/// The nearest slope of few digits: it shall be short in a file.
+pub(crate) fn short_slope(slope: f64) -> f64 {
+    (slope.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
 }
 
 /// The units of the first layer that can be on or off, as functions of shares of the box's widths.
@@ -197,7 +199,7 @@ impl Tilted {
                 tell(unit, 0.0, sums.value + constant);
             } else {
                 let value = front.bases[index] + dot(weights, &position);
-                let slope = rounded((0.5 + value / (softness * front.sizes[index])).clamp(0.0, 1.0));
+                let slope = short_slope(0.5 + value / (softness * front.sizes[index]));
                 arch.dispatch(AddMultiple { weights, c, slope, made, curvature });
                 total += c * slope * front.bases[index];
                 tell(unit, slope, slope * value);
@@ -251,10 +253,10 @@ impl Tilted {
     /// The lines as a proof has them.
     pub(crate) fn tilt(&self) -> Arc<Tilt> {
         let Front { layer, units, width, is_reversed, .. } = &*self.front;
-        let mut on = vec![0.0; *width];
-        units.iter().zip(&self.on).for_each(|(&unit, &share)| on[unit] = rounded(share));
-        let shares = self.position.iter().copied().map(rounded).zip(is_reversed);
-        let position = shares.map(|(share, reversed)| if *reversed { rounded(1.0 - share) } else { share }).collect();
+        let mut on = vec![0; *width];
+        units.iter().zip(&self.on).for_each(|(&unit, &share)| on[unit] = Tilt::parts(share));
+        let parts = self.position.iter().map(|&share| Tilt::parts(share)).zip(is_reversed);
+        let position = parts.map(|(parts, reversed)| if *reversed { u8::MAX - parts } else { parts }).collect();
         Arc::new(Tilt { layer: *layer, position, on, softness: self.softness })
     }
 }

@@ -9,7 +9,7 @@
 use leo_check::{Lines, Side};
 
 use super::Question;
-use crate::bounds::front::{Tilted, rounded};
+use crate::bounds::front::{Tilted, short_slope};
 use crate::bounds::relaxed::{Choice, Pass};
 
 /// How much of the last change goes into the next.
@@ -116,7 +116,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
                 if l < 0.0 && u > 0.0 && lines.coefficients[unit] < 0.0 {
                     *change = MOMENTUM * *change + lines.values[unit] / (u - l);
                     let slope = &mut lines.free[0][unit];
-                    *slope = rounded((*slope + self.pace * SLOPE_RATE * *change).clamp(0.0, 1.0));
+                    *slope = short_slope(*slope + self.pace * SLOPE_RATE * *change);
                 }
             }
         }
