@@ -6,7 +6,7 @@
 //!
 //! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is below 0.
 
-use leo_check::{Lines, Side};
+use leo_check::{Lines, Range, Side};
 
 use super::Question;
 use crate::bounds::front::{Tilted, short_slope};
@@ -17,6 +17,10 @@ const MOMENTUM: f64 = 0.7;
 /// How far slopes go if the pre-activation is as large as its range is wide, and multipliers, as a part of the layer's typical coefficient.
 const SLOPE_RATE: f64 = 3.0;
 const MULTIPLIER_RATE: f64 = 3.0;
+/// The largest multiplier, in typical coefficients: more would drown the bound in rounding.
+const LARGEST: f64 = 1e4;
+/// How far rounding moves a sum, as a part of its terms.
+const ROUNDING: f64 = 1e-13;
 /// How many steps are taken at the most; after so many it is seen whether that made the bound better by at least such a part of it.
 const STEPS: usize = 60;
 const CHECK_EVERY: usize = 10;
@@ -61,7 +65,8 @@ impl<'p, 'a> Refinement<'p, 'a> {
 
     /// The bound with the choice as it is.
     pub(crate) fn bound(&mut self) -> f64 {
-        let bound = self.pass.backward(&[self.target])[0];
+        let found = self.pass.backward(&[self.target])[0];
+        let bound = if found.is_nan() { f64::INFINITY } else { found };
         if self.best.is_none() {
             self.first = bound;
         }
@@ -74,6 +79,13 @@ impl<'p, 'a> Refinement<'p, 'a> {
             return self.pass.backward(&[self.target])[0];
         }
         bound
+    }
+
+    /// About how far rounding can have moved the bound.
+    pub(crate) fn noise(&self) -> f64 {
+        let Range { lower, upper } = self.pass.input();
+        let sizes = lower.iter().zip(upper).map(|(lower, upper)| upper.max(-lower));
+        ROUNDING * self.pass.coefficients.iter().zip(sizes).map(|(c, size)| c.abs() * size).sum::<f64>()
     }
 
     /// Goes back to the best choice.
@@ -133,7 +145,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
             let width = (range.upper[cut.unit] - range.lower[cut.unit]).max(f64::MIN_POSITIVE);
             *change = MOMENTUM * *change + scale * value / width;
             let multiplier = &mut self.pass.multipliers[index];
-            *multiplier = short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0));
+            *multiplier = short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0).min(LARGEST * scale));
         }
         let input = self.pass.input();
         if let Some(tilted) = &mut self.pass.tilted {

@@ -213,8 +213,7 @@ impl<'a> Search<'a> {
             if step > 0 {
                 refinement.step();
             }
-            let found = refinement.bound();
-            if found < self.clear {
+            if refinement.bound() < self.clear.min(-refinement.noise()) {
                 return Settled::Proved(pass.leaf(true));
             }
             if step % LOOK_EVERY == 0 {
