@@ -101,9 +101,10 @@ struct Layer {
     claims: Vec<(usize, ClaimEntry)>,
 }
 
+/// A bound of a unit, and its proof, as a file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fact {
+pub struct Fact {
     unit: usize,
     side: SideName,
     /// In the order of a walk: a case distinction, then its off half, then its on half.
@@ -146,11 +147,13 @@ struct TiltEntry {
     softness: f64,
 }
 
-/// An input: all numbers, or, if it is a corner of the domain, a bit for each.
+/// An input, as a file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Point {
+pub enum Point {
+    /// A corner of the domain: a bit for each number.
     Corner(String),
+    /// All numbers.
     Inner(Vec<f64>),
 }
 
@@ -290,7 +293,7 @@ impl Link {
         let layers = proof.layers.iter().zip(&pairs.claims).map(|(proof, claims)| Layer {
             units: proof.units.iter().map(|status| status.letter()).collect(),
             linear: proof.linear,
-            facts: proof.bounds.iter().map(|bound| Fact::new(bound, position)).collect(),
+            facts: proof.bounds.iter().map(|bound| Fact::new(bound, first.network())).collect(),
             witnesses: proof.witnesses.clone(),
             claims: claims
                 .iter()
@@ -323,10 +326,8 @@ impl Link {
             let units = layer.units.chars().map(Status::of_letter).collect::<Option<Vec<Status>>>();
             let unknown = || Refusal::Layer { layer: index, reason: "a letter that stands for nothing".to_owned() };
             let bounds = layer.facts.iter().map(|fact| {
-                let side = if fact.side == SideName::Lower { Side::Lower } else { Side::Upper };
                 let reason = "its case distinction is not whole, or too deep, or about what is not there";
-                let tree = fact.tree(&nodes, first).ok_or_else(|| Refusal::unit(index, fact.unit, reason))?;
-                Ok((fact.unit, side, tree))
+                fact.bound(&nodes, first).ok_or_else(|| Refusal::unit(index, fact.unit, reason))
             });
             layers.push(LayerProof {
                 units: units.ok_or_else(unknown)?,
@@ -415,7 +416,10 @@ impl From<ClaimEntry> for Claim {
 }
 
 impl Fact {
-    fn new((unit, side, tree): &(usize, Side, Tree), position: impl Fn(usize) -> usize) -> Self {
+    /// A bound of a layer's unit on one side.
+    pub fn new((unit, side, tree): &(usize, Side, Tree), network: &Network) -> Self {
+        let layers: Vec<usize> = network.relu_layers().collect();
+        let position = |node: usize| layers.iter().position(|layer| *layer == node).unwrap_or(usize::MAX);
         let side = if *side == Side::Lower { SideName::Lower } else { SideName::Upper };
         let mut nodes = Vec::new();
         let mut ahead = vec![tree];
@@ -439,11 +443,19 @@ impl Fact {
         Self { unit: *unit, side, tree: nodes }
     }
 
-    /// The tree, if it is a whole one, and not too deep.
-    fn tree(&self, layers: &[usize], network: &Network) -> Option<Tree> {
+    /// The same for a layer of a network, if that has all that is named here, and the tree is a whole one, and not too deep.
+    pub fn of_layer(&self, network: &Network, layer: usize) -> Option<(usize, Side, Tree)> {
+        let layers: Vec<usize> = network.relu_layers().collect();
+        let (unit, side, tree) = self.bound(&layers, network)?;
+        let is_there = unit < network.nodes()[layer].shape().elements() && tree.is_about(network, layer);
+        is_there.then_some((unit, side, tree))
+    }
+
+    fn bound(&self, layers: &[usize], network: &Network) -> Option<(usize, Side, Tree)> {
         let mut nodes = self.tree.iter();
         let tree = subtree(&mut nodes, layers, network, 0)?;
-        nodes.next().is_none().then_some(tree)
+        let side = if self.side == SideName::Lower { Side::Lower } else { Side::Upper };
+        nodes.next().is_none().then_some((self.unit, side, tree))
     }
 }
 
@@ -479,7 +491,8 @@ fn subtree(
 }
 
 impl Point {
-    fn new(point: &[f64], domain: &Domain) -> Self {
+    /// A point of the domain.
+    pub fn new(point: &[f64], domain: &Domain) -> Self {
         match domain.is_corner(point) {
             false => Self::Inner(point.to_vec()),
             true => {
@@ -494,7 +507,7 @@ impl Point {
     }
 
     /// The input, unless it is for a domain with more inputs or fewer.
-    fn numbers(&self, domain: &Domain) -> Option<Vec<f64>> {
+    pub fn numbers(&self, domain: &Domain) -> Option<Vec<f64>> {
         let digits = match self {
             Self::Inner(numbers) => return Some(numbers.clone()),
             Self::Corner(digits) => digits,

@@ -60,7 +60,7 @@ mod sound;
 mod verify;
 mod witness;
 
-pub use certificate::{Certificate, CertificateError, Link};
+pub use certificate::{Certificate, CertificateError, Fact, Link, Point};
 pub use checker::{Checker, Facts};
 pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
 pub use exact::Exact;

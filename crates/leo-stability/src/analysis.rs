@@ -12,11 +12,12 @@ use rayon::prelude::*;
 use crate::bounds::front::Front;
 use crate::bounds::{Question, refine, slopes};
 use crate::budget::{Budget, Limits};
-use crate::record::Record;
+use crate::record::{self, Record};
 use crate::search::reduced::Reduced;
 use crate::search::solver::Program;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
+use crate::state::{Draft, Recalled, State};
 use crate::verdict::{Verdict, status_of_range};
 use crate::witness::{Effort, Probe, Witnesses};
 use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
@@ -59,12 +60,19 @@ pub(crate) fn run<'n>(
         stage: Stage::default(),
         times: BTreeMap::new(),
     };
+    if let Some(first) = network.relu_layers().next() {
+        run.narrow = usize::from(has_exact_intervals(network, first));
+    }
     let mut start = Instant::now();
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
         if let Some(samples) = options.samples {
             run.witnesses.look_at_samples(samples, &run.budget)?;
         }
         run.timed(By::Witness, |run| run.witnesses.look_around(options.seed));
+        if let Some(state) = options.state {
+            run.witnesses.look_at(&state.points(domain));
+            run.narrow = run.narrow.max(state.narrow());
+        }
     }
     let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
@@ -88,6 +96,9 @@ pub(crate) fn run<'n>(
         run.stage.time += now - start;
         stages.push(std::mem::take(&mut run.stage));
         start = now;
+    }
+    if let Some(keep) = options.keep {
+        keep(run.state(domain, &stages));
     }
     let layers: Vec<Layer> = stages.iter().enumerate().map(|(depth, stage)| run.layer(depth, stage)).collect();
     let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();
@@ -126,6 +137,10 @@ pub(crate) struct Stage {
     pub(crate) verdicts: Vec<Option<Verdict>>,
     /// How that was proved.
     record: Record,
+    /// Whether its ranges are as narrow as lines can make them.
+    narrow: bool,
+    /// What is left of an earlier analysis, or for a later one.
+    drafts: Vec<Draft>,
     time: Duration,
 }
 
@@ -144,6 +159,43 @@ impl Run<'_, '_> {
     fn go_back(&mut self, stage: Stage, depth: usize) {
         self.checker.go_back(stage.node);
         (self.depth, self.stage) = (depth, stage);
+    }
+
+    /// All that was found out, for another analysis.
+    fn state(&self, domain: &Domain, stages: &[Stage]) -> State {
+        let mut state = State::new(&self.witnesses.points(), domain);
+        for stage in stages {
+            let (linear, bounds) = stage.record.proved();
+            let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
+            state.keep(self.network, &Recalled { linear, narrow: stage.narrow, bounds, drafts });
+        }
+        state
+    }
+
+    /// Proves again what an earlier analysis has proved of this layer.
+    fn recall(&mut self) {
+        let Some(state) = self.options.state else { return };
+        let Recalled { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.node, self.depth);
+        (self.stage.narrow, self.stage.drafts) = (narrow, drafts);
+        if linear {
+            let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
+            self.prove_linear(By::Linear, &all);
+        }
+        let (mut trees, mut lines) = (Vec::new(), [Vec::new(), Vec::new()]);
+        for (unit, side, tree) in bounds {
+            match tree {
+                Tree::Leaf { lines: chosen, .. } => {
+                    lines[usize::from(chosen.tilt.is_some())].push(((unit, side), chosen));
+                }
+                tree @ Tree::Split { .. } => trees.push(((unit, side), Outcome::Proved(tree), None)),
+            }
+        }
+        for (by, lines) in [By::Slopes, By::Tilt].into_iter().zip(lines) {
+            let (bounds, lines): (Vec<Bound>, Vec<Lines>) = lines.into_iter().unzip();
+            self.prove_lines(by, &bounds, lines);
+        }
+        let bounds: Vec<Bound> = trees.iter().map(|(bound, ..)| *bound).collect();
+        self.take_over(By::Split, &bounds, trees);
     }
 
     /// What was found out about a layer.
@@ -196,6 +248,7 @@ impl Run<'_, '_> {
         let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
         self.settle(By::Interval, &all);
         self.settle_unstable(By::Witness);
+        self.recall();
         self.timed(By::Linear, Self::linear_bounds);
         self.timed(By::Witness, Self::climb);
         self.timed(By::Slopes, Self::better_slopes);
@@ -349,6 +402,10 @@ impl Run<'_, '_> {
 
     /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the narrower.
     fn narrow_ranges(&mut self) {
+        if self.stage.narrow {
+            return;
+        }
+        self.stage.narrow = true;
         if has_exact_intervals(self.network, self.stage.node) {
             return;
         }
@@ -356,7 +413,10 @@ impl Run<'_, '_> {
         let is_open = |unit: &usize| status_of_range(range.lower[*unit], range.upper[*unit]).is_none();
         let bounds: Vec<Bound> = (0..range.lower.len()).filter(is_open).flat_map(both_sides).collect();
         self.begin(By::Tilt, bounds.len());
+        self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
         let lines = self.best_lines(&bounds, false);
+        self.stage.narrow = !self.budget.is_exhausted();
+        self.budget = self.limits.whole();
         self.prove_lines(By::Tilt, &bounds, lines);
     }
 
@@ -381,8 +441,15 @@ impl Run<'_, '_> {
         let most = self.options.nodes.unwrap_or(PIECES);
         self.begin(By::Split, open.len());
         let this = &*self;
-        let mut searches: Vec<(Bound, Search<'_>, Outcome)> =
-            open.iter().map(|&bound| (bound, Search::new(this.question(bound), reduced), Outcome::Open)).collect();
+        let begin = |&bound: &Bound| {
+            let mut search = Search::new(this.question(bound), reduced);
+            let draft = this.stage.drafts.iter().find(|(unit, side, ..)| (*unit, *side) == bound);
+            if let Some((_, _, tree, open)) = draft {
+                search.go_on(tree.clone(), open);
+            }
+            (bound, search, Outcome::Open)
+        };
+        let mut searches: Vec<(Bound, Search<'_>, Outcome)> = open.iter().map(begin).collect();
         let mut pieces = FIRST_PIECES;
         loop {
             searches.par_iter_mut().with_max_len(1).for_each(|(bound, search, outcome)| {
@@ -399,7 +466,17 @@ impl Run<'_, '_> {
             }
             pieces *= MORE_PIECES;
         }
-        let outcomes = searches.into_iter().map(|(bound, _, outcome)| (bound, outcome, None)).collect();
+        let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
+        for ((unit, side), search, outcome) in searches {
+            if this.options.keep.is_some() && matches!(outcome, Outcome::Open) {
+                let (mut tree, open) = search.draft();
+                let value = |layer: usize| this.network.pre_activation(layer).index();
+                record::trim(&mut tree, this.checker.ranges(), &value);
+                drafts.push((unit, side, tree, open));
+            }
+            outcomes.push(((unit, side), outcome, None));
+        }
+        self.stage.drafts = drafts;
         self.take_over(By::Split, &open, outcomes);
     }
 

@@ -11,6 +11,7 @@ mod record;
 // Without a solver, what only it needs is not used.
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
+mod state;
 mod vector;
 mod verdict;
 mod walk;
@@ -25,6 +26,7 @@ use leo_network::{Array, Domain, DomainError, Network};
 
 pub use budget::Stopped;
 pub use leo_check::Status;
+pub use state::State;
 pub use verdict::{By, Unit};
 pub use witness::gradient::gradients;
 pub use witness::rounding::evaluation_errors;
@@ -64,6 +66,10 @@ pub struct Options<'a> {
     pub narrow: bool,
     /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
     pub nodes: Option<usize>,
+    /// What another analysis of the same network on the same domain has found, to go on from there. Not for [`Engine::Milp`].
+    pub state: Option<&'a State>,
+    /// Is given all that was found, in the end, also if it was stopped.
+    pub keep: Option<&'a (dyn Fn(State) + Sync)>,
     /// When to stop.
     pub time_limit: Option<Duration>,
     /// How many bytes of memory the whole process may have in use before the analysis stops.

@@ -51,8 +51,15 @@ impl Record {
     }
 }
 
+impl Record {
+    /// What was proved: whether all linear bounds were, and all others.
+    pub(crate) fn proved(&self) -> (bool, &[(usize, Side, Tree)]) {
+        (self.linear, &self.bounds)
+    }
+}
+
 /// Leaves out what goes without saying: slopes that are the default or do not matter, multipliers of 0 at the end. `layers` gives the value of a layer's pre-activations.
-fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
+pub(crate) fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
     match tree {
         Tree::Split { off, on, .. } => {
             trim(off, ranges, layers);

@@ -26,7 +26,7 @@ const STEPS: usize = 60;
 const CHECK_EVERY: usize = 10;
 const ENOUGH: f64 = 3e-3;
 /// How soft tilted lines are at the end, and how fast they come there.
-const SOFTEST: f64 = 0.1;
+const LAST_SOFTNESS: f64 = 0.1;
 const SOFTENING: f64 = 0.85;
 
 /// Where the bound got worse by so much of what it was at first, it goes back to the best, and on with such a part of the pace.
@@ -149,7 +149,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
         }
         let input = self.pass.input();
         if let Some(tilted) = &mut self.pass.tilted {
-            let softness = (tilted.softness * SOFTENING).max(SOFTEST);
+            let softness = (tilted.softness * SOFTENING).max(LAST_SOFTNESS);
             tilted.climb(&self.pass.coefficients, input, softness);
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Lines {
     /// The lines that were used: slopes and constants.
     slopes: Vec<f64>,
     constants: Vec<f64>,
-    /// The pre-activations in the relaxed network, where the bound is attained.
+    /// The pre-activations in the relaxed network, at the point where it was evaluated last.
     pub(crate) values: Vec<f64>,
 }
 

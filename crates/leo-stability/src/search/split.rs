@@ -1,15 +1,15 @@
 //! Case distinctions.
 //!
 //! A linear bound is loose because units that can be on or off are replaced by lines. So the domain is cut where one of them turns on: on
-//! either side that unit is no longer replaced, and the bound is better. The unit to cut at is the one whose line costs
-//! most at the point where the bound is nearly attained. Both halves begin with the lines and multipliers of the whole, and improve them. The pieces with the worst bounds are cut first, several at a time,
+//! either side that unit is no longer replaced, and the bound is better. Of the units whose lines cost
+//! most at the point where the bound is nearly attained, a few are tried, and the domain is cut at the one where both halves gain most. Both halves begin with the lines and multipliers of the whole, and improve them. The pieces with the worst bounds are cut first, several at a time,
 //! on all threads. Each bound is attained at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use leo_check::{Range, Tree};
+use leo_check::{Lines, Range, Tree};
 use rayon::prelude::*;
 
 use super::reduced::{Affine, Reduced};
@@ -72,13 +72,22 @@ enum State {
     Cut { layer: usize, unit: usize, halves: [usize; 2] },
 }
 
+/// A unit to cut at, and multipliers with which the bounds of both halves, off first, are no worse than that of the whole.
+#[derive(Clone, Copy)]
+struct Place {
+    layer: usize,
+    unit: usize,
+    multipliers: [f64; 2],
+}
+
 /// A piece that is to be looked at.
 struct Piece {
     cuts: Vec<Cut>,
     /// The bound that the piece had from which it was cut.
     bound: f64,
-    /// Where its lines and multipliers begin.
+    /// Where its lines and multipliers begin, and that of the last cut.
     start: Option<Arc<Choice>>,
+    multiplier: f64,
     place: usize,
 }
 
@@ -107,7 +116,7 @@ impl Ord for Piece {
 enum Settled {
     Proved(Tree),
     Refuted(Vec<f64>),
-    Cut { layer: usize, unit: usize, bound: f64, choice: Arc<Choice> },
+    Cut { place: Place, bound: f64, choice: Arc<Choice> },
     Open,
 }
 
@@ -118,9 +127,58 @@ impl<'a> Search<'a> {
         let range = &ranges[network.pre_activation(layer).index()];
         let (lower, upper) = (range.lower[bound.0], range.upper[bound.0]);
         let clear = -CLEARLY * upper.max(-lower).min(f64::MAX);
-        let whole = Piece { cuts: Vec::new(), bound: f64::INFINITY, start: None, place: 0 };
+        let whole = Piece { cuts: Vec::new(), bound: f64::INFINITY, start: None, multiplier: 0.0, place: 0 };
         let (pieces, open) = (vec![State::Open], BinaryHeap::from([whole]));
         Self { question, reduced, target, clear, pieces, open, looked_at: 0, stuck: false }
+    }
+
+    /// Goes on with a case distinction of which some leaves are open, counted in the order of a walk.
+    pub(crate) fn go_on(&mut self, tree: Tree, open: &[usize]) {
+        self.open.clear();
+        let mut leaves = 0;
+        let mut ahead = vec![(tree, Vec::new(), 0)];
+        while let Some((tree, cuts, place)) = ahead.pop() {
+            match tree {
+                Tree::Split { layer, unit, off, on } => {
+                    let halves = [self.pieces.len(), self.pieces.len() + 1];
+                    self.pieces.extend([State::Open, State::Open]);
+                    self.pieces[place] = State::Cut { layer, unit, halves };
+                    let with = |on: bool| cuts.iter().copied().chain([Cut { layer, unit, on }]).collect::<Vec<Cut>>();
+                    ahead.extend([(*on, with(true), halves[1]), (*off, with(false), halves[0])]);
+                }
+                leaf @ Tree::Leaf { .. } => {
+                    if open.contains(&leaves) {
+                        self.open.push(Piece { cuts, bound: f64::INFINITY, start: None, multiplier: 0.0, place });
+                    } else {
+                        self.pieces[place] = State::Proved(leaf);
+                    }
+                    leaves += 1;
+                }
+            }
+        }
+    }
+
+    /// The case distinction as far as it has come, and which of its leaves are open, counted in the order of a walk.
+    pub(crate) fn draft(&self) -> (Tree, Vec<usize>) {
+        let (mut leaves, mut open) = (0, Vec::new());
+        let tree = self.draft_of(0, &mut leaves, &mut open);
+        (tree, open)
+    }
+
+    fn draft_of(&self, place: usize, leaves: &mut usize, open: &mut Vec<usize>) -> Tree {
+        match &self.pieces[place] {
+            State::Cut { layer, unit, halves } => {
+                let [off, on] = halves.map(|half| Box::new(self.draft_of(half, leaves, open)));
+                return Tree::Split { layer: *layer, unit: *unit, off, on };
+            }
+            State::Proved(leaf) => {
+                *leaves += 1;
+                return leaf.clone();
+            }
+            State::Open => open.push(*leaves),
+        }
+        *leaves += 1;
+        Tree::Leaf { multipliers: Vec::new(), lines: Lines::default() }
     }
 
     /// Looks at pieces, until the bound is proved or refuted, or so many were looked at in all. `probe` makes what looks for a witness.
@@ -132,16 +190,14 @@ impl<'a> Search<'a> {
                 break;
             }
             let this = &*self;
-            let settle = |state: &mut (Probe<'w>, Option<Program>), piece: &Piece| {
-                this.settle(piece, &mut state.0, &mut state.1)
-            };
-            let settled: Vec<Settled> = some.par_iter().map_init(|| (probe(), None), settle).collect();
+            let settle = |probe: &mut Probe<'w>, piece: &Piece| this.settle(piece, probe);
+            let settled: Vec<Settled> = some.par_iter().map_init(&probe, settle).collect();
             self.looked_at += some.len();
             for (piece, settled) in some.into_iter().zip(settled) {
                 match settled {
                     Settled::Proved(leaf) => self.pieces[piece.place] = State::Proved(leaf),
                     Settled::Refuted(point) => return Outcome::Refuted(point),
-                    Settled::Cut { layer, unit, bound, choice } => self.cut(piece, (layer, unit), bound, choice),
+                    Settled::Cut { place, bound, choice } => self.cut(piece, place, bound, choice),
                     Settled::Open if self.question.budget.is_exhausted() => self.open.push(piece),
                     // No proof will come of it, but perhaps a witness from another piece.
                     Settled::Open => self.stuck = true,
@@ -154,13 +210,14 @@ impl<'a> Search<'a> {
         Outcome::Proved(self.tree(0))
     }
 
-    fn cut(&mut self, piece: Piece, (layer, unit): (usize, usize), bound: f64, choice: Arc<Choice>) {
+    fn cut(&mut self, piece: Piece, at: Place, bound: f64, choice: Arc<Choice>) {
+        let Place { layer, unit, multipliers } = at;
         let halves = [self.pieces.len(), self.pieces.len() + 1];
-        for (on, place) in [false, true].into_iter().zip(halves) {
+        for ((on, place), multiplier) in [false, true].into_iter().zip(halves).zip(multipliers) {
             self.pieces.push(State::Open);
             let mut cuts = piece.cuts.clone();
             cuts.push(Cut { layer, unit, on });
-            self.open.push(Piece { cuts, bound, start: Some(Arc::clone(&choice)), place });
+            self.open.push(Piece { cuts, bound, start: Some(Arc::clone(&choice)), multiplier, place });
         }
         self.pieces[piece.place] = State::Cut { layer, unit, halves };
     }
@@ -173,7 +230,7 @@ impl<'a> Search<'a> {
                 Tree::Split { layer, unit, off, on }
             }
             State::Proved(leaf) => leaf,
-            State::Open => Tree::Leaf { multipliers: Vec::new(), lines: leo_check::Lines::default() },
+            State::Open => Tree::Leaf { multipliers: Vec::new(), lines: Lines::default() },
         }
     }
 
@@ -195,7 +252,7 @@ impl<'a> Search<'a> {
     }
 
     /// Tries to settle a piece without cutting it.
-    fn settle(&self, piece: &Piece, probe: &mut Probe<'_>, program: &mut Option<Program>) -> Settled {
+    fn settle(&self, piece: &Piece, probe: &mut Probe<'_>) -> Settled {
         let Question { network, ranges, target, front, budget, .. } = self.question;
         let mut ranges = ranges.to_vec();
         for cut in &piece.cuts {
@@ -208,6 +265,7 @@ impl<'a> Search<'a> {
         if let Some(start) = &piece.start {
             pass.begin_with(start);
         }
+        pass.multipliers.last_mut().into_iter().for_each(|last| *last = piece.multiplier);
         let mut refinement = Refinement::new(&mut pass, target);
         for step in 0..=STEPS {
             if step > 0 {
@@ -237,11 +295,11 @@ impl<'a> Search<'a> {
             self.reduced.is_some_and(|reduced| reduced.size() <= SMALL_PROGRAM) && self.looked_at > CHEAP_PIECES;
         let is_near = bound <= NEARLY / CLEARLY * -self.clear;
         if !(is_small || is_near || piece.cuts.len() >= DEEPEST)
-            && let Some((layer, unit)) = self.best_cut(piece, &mut ranges, &choice, bound, &candidates)
+            && let Some(place) = self.best_cut(piece, &mut ranges, &choice, bound, &candidates)
         {
-            return Settled::Cut { layer, unit, bound, choice: Arc::new(choice) };
+            return Settled::Cut { place, bound, choice: Arc::new(choice) };
         }
-        self.settle_by_program(piece, &ranges, probe, program, choice, bound)
+        self.settle_by_program(piece, &ranges, probe, choice, bound)
     }
 
     /// The same by a linear program, if there is one.
@@ -250,10 +308,11 @@ impl<'a> Search<'a> {
         piece: &Piece,
         ranges: &[Range],
         probe: &mut Probe<'_>,
-        program: &mut Option<Program>,
         choice: Choice,
         mut bound: f64,
     ) -> Settled {
+        // A new one each time: an answer may depend on where it started.
+        let program = &mut None;
         let mut pass = self.pass(ranges, &piece.cuts);
         let plain = pass.backward(&[self.question.target])[0];
         if plain < self.clear {
@@ -285,7 +344,7 @@ impl<'a> Search<'a> {
             }
         }
         match (cut.filter(|_| piece.cuts.len() < DEEPEST), last_resort) {
-            (Some((layer, unit)), _) => Settled::Cut { layer, unit, bound, choice: Arc::new(choice) },
+            (Some(place), _) => Settled::Cut { place, bound, choice: Arc::new(choice) },
             (None, Some(leaf)) => Settled::Proved(leaf),
             (None, None) => Settled::Open,
         }
@@ -362,14 +421,15 @@ impl<'a> Search<'a> {
         ranges: &mut [Range],
         choice: &Choice,
         bound: f64,
-        candidates: &[(usize, usize)],
-    ) -> Option<(usize, usize)> {
+        candidates: &[Place],
+    ) -> Option<Place> {
         if candidates.len() < 2 {
             return candidates.first().copied();
         }
         let mut cuts = piece.cuts.clone();
-        let mut best: Option<(f64, (usize, usize))> = None;
-        for &(layer, unit) in candidates.iter().take(TRIES) {
+        let mut best: Option<(f64, Place)> = None;
+        for &place in candidates.iter().take(TRIES) {
+            let Place { layer, unit, multipliers } = place;
             let value = self.question.network.pre_activation(layer).index();
             let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
             let gains = [false, true].map(|on| {
@@ -377,6 +437,7 @@ impl<'a> Search<'a> {
                 cuts.push(Cut { layer, unit, on });
                 let mut pass = self.pass(ranges, &cuts);
                 pass.begin_with(choice);
+                pass.multipliers[piece.cuts.len()] = multipliers[usize::from(on)];
                 let mut refinement = Refinement::new(&mut pass, self.question.target);
                 refinement.bound();
                 for _ in 0..STEPS_OF_A_TRY {
@@ -393,16 +454,16 @@ impl<'a> Search<'a> {
             (ranges[value].lower[unit], ranges[value].upper[unit]) = (lower, upper);
             let score = gains[0] * gains[1];
             if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, (layer, unit)));
+                best = Some((score, place));
             }
         }
-        best.map(|(_, cut)| cut)
+        best.map(|(_, place)| place)
     }
 
     /// The units whose lines cost most, the costliest first: how far the line is from the ReLU where a linear program's solution is, or else at the point that the lines are near to, times the
     /// coefficient.
-    fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Vec<(usize, usize)> {
-        let mut costs: Vec<(f64, (usize, usize))> = Vec::new();
+    fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Vec<Place> {
+        let mut costs: Vec<(f64, Place)> = Vec::new();
         for lines in &pass.lines {
             let range = pass.range(lines.layer);
             let gaps: Option<Vec<f64>> = self.reduced.zip(gaps).map(|(reduced, gaps)| {
@@ -423,7 +484,8 @@ impl<'a> Search<'a> {
                     None => c.abs() * (lines.gap(unit) + 1e-6 * worst),
                 };
                 if cost > 0.0 {
-                    costs.push((cost, (lines.layer, unit)));
+                    let multipliers = if c < 0.0 { [-c * slope, -c * (1.0 - slope)] } else { [0.0; 2] };
+                    costs.push((cost, Place { layer: lines.layer, unit, multipliers }));
                 }
             }
         }

@@ -10,6 +10,7 @@ pub(crate) mod gradient;
 pub(crate) mod rounding;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fastrand::Rng;
@@ -189,6 +190,27 @@ impl<'n> Witnesses<'n> {
     /// Inputs where a unit is off, and where it is on.
     pub(crate) fn of(&self, layer: usize, unit: usize) -> [Vec<f64>; 2] {
         self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
+    }
+
+    /// All points that show a sign that no other is known for.
+    pub(crate) fn points(&self) -> Vec<Arc<[f64]>> {
+        let mut points: Vec<Arc<[f64]>> = Vec::new();
+        let mut known = HashSet::new();
+        for (layer, units) in self.best.iter().enumerate().take_while(|(layer, _)| self.knows(*layer)) {
+            for (unit, bests) in units.iter().enumerate() {
+                for (sign, best) in bests.iter().enumerate() {
+                    if self.shows(layer, unit, sign) && known.insert(Arc::as_ptr(&best.point).cast::<f64>()) {
+                        points.push(Arc::clone(&best.point));
+                    }
+                }
+            }
+        }
+        points
+    }
+
+    /// Whether errors of a layer's pre-activations are known.
+    fn knows(&self, layer: usize) -> bool {
+        self.network.pre_activation(self.layers[layer]).index() < self.errors.len()
     }
 
     /// A few points that show these units, each with its layer, off and on: which of the points, for each unit; none for those that would take too many points.
