@@ -40,7 +40,7 @@ Exit codes:
   1    a negative answer: `leo analyze` leaves units undecided, `leo check` refuses, `leo equiv` finds networks different or cannot tell
   2    bad usage or bad input; for input, one line on standard error says which file, where in it, and why
   101  a bug in Leo; please report it with the files
-  130  stopped by Ctrl-C; `leo reproduce`, and `leo train` with --resume, go on where they stopped
+  130  stopped by Ctrl-C; `leo reproduce`, and with --resume `leo train`, `leo analyze` and `leo compress`, go on where they stopped
 
 Gzip files are unpacked as they are read. Files are written whole or not at all. A reader that closes the pipe early is no error: the exit code is that of the answer.
 
@@ -186,7 +186,7 @@ pub enum FloatName {
 const COMPRESS_HELP: &str = "\
 With --domain, samples of --data are inputs to begin with, not the domain; the networks are compared on them, too.
 
-If there is nothing to remove, the file is written as it is. Ctrl-C writes nothing.
+If there is nothing to remove, the file is written as it is. Ctrl-C writes nothing but the file of --resume.
 
 Examples:
   leo compress model.onnx --domain 0,1
@@ -264,12 +264,13 @@ pub struct Analyze {
 const ANALYZE_HELP: &str = "\
 With --domain, samples of --data are inputs to begin with, not the domain.
 
-Exit code 1 says that some units are undecided; 130, that Ctrl-C stopped it. What is decided by then is reported.
+Exit code 1 says that some units are undecided; 130, that Ctrl-C stopped it. What is decided by then is reported, and with --resume kept.
 
 Examples:
   leo analyze model.onnx --domain 0,1
   leo analyze model.onnx --domain 0,1 --data train-images-idx3-ubyte.gz --divide 255
   leo analyze model.onnx --domain 0,1 --json --witnesses
+  leo analyze model.onnx --domain 0,1 --time-limit 60 --resume model.search
   leo analyze model.onnx --domain 0,1 --engine milp --trust-solver --time-limit 600";
 
 /// Compare two networks on the domain: equal, different, or neither shown
