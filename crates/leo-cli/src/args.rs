@@ -146,6 +146,11 @@ pub struct Compress {
     #[arg(long, value_name = "FILE", requires = "data")]
     pub labels: Option<PathBuf>,
 
+    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C. Nothing in it is believed: every
+    /// proof is checked again
+    #[arg(long, value_name = "FILE", help_heading = "Search (which units are stable)")]
+    pub resume: Option<PathBuf>,
+
     #[command(flatten)]
     pub search: SearchArguments,
 
@@ -253,6 +258,11 @@ pub struct Analyze {
     /// wrong
     #[arg(long)]
     pub trust_solver: bool,
+
+    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C. Nothing in it is believed: every
+    /// proof is checked again
+    #[arg(long, value_name = "FILE", help_heading = "Search (which units are stable)")]
+    pub resume: Option<PathBuf>,
 
     #[command(flatten)]
     pub search: SearchArguments,

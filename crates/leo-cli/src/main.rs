@@ -13,6 +13,7 @@ mod number;
 mod output;
 mod progress;
 mod report;
+mod resume;
 mod samples;
 mod search;
 mod seeds;

@@ -118,7 +118,8 @@ impl UnitReport {
     }
 }
 
-fn name_of(by: By) -> &'static str {
+/// What reports call a step.
+pub fn name_of(by: By) -> &'static str {
     match by {
         By::Interval => "interval",
         By::Linear => "linear",

@@ -152,6 +152,10 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
             break;
         }
         let mut stability = leo_stability::Options { time_limit, narrow: true, shown: round == 0, ..options.stability };
+        if round > 0 {
+            // What is kept is about the first network.
+            (stability.state, stability.keep) = (None, None);
+        }
         if round > 0 && compressed.history.is_plain() {
             // Units that were unstable still are; those that are stable, and what was put in, are seen to be at once: a long search would find nothing.
             stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };

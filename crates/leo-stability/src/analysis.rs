@@ -98,7 +98,7 @@ pub(crate) fn run<'n>(
         start = now;
     }
     if let Some(keep) = options.keep {
-        keep(run.state(domain, &stages));
+        keep.keep(run.state(domain, &stages));
     }
     let layers: Vec<Layer> = stages.iter().enumerate().map(|(depth, stage)| run.layer(depth, stage)).collect();
     let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();

@@ -69,7 +69,7 @@ pub struct Options<'a> {
     /// What another analysis of the same network on the same domain has found, to go on from there. Not for [`Engine::Milp`].
     pub state: Option<&'a State>,
     /// Is given all that was found, in the end, also if it was stopped.
-    pub keep: Option<&'a (dyn Fn(State) + Sync)>,
+    pub keep: Option<&'a dyn Keep>,
     /// When to stop.
     pub time_limit: Option<Duration>,
     /// How many bytes of memory the whole process may have in use before the analysis stops.
@@ -86,6 +86,12 @@ pub trait Progress: Sync {
     fn begins(&self, layer: usize, layers: usize, step: By, units: usize);
     /// It is through with one of them.
     fn one_done(&self);
+}
+
+/// Keeps what an analysis has found for another one.
+pub trait Keep: Sync {
+    /// All that was found.
+    fn keep(&self, state: State);
 }
 
 /// A layer of units.

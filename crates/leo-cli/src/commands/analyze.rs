@@ -1,5 +1,6 @@
 //! `leo analyze`
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ use crate::interrupt::{self, Interrupted};
 use crate::output::{Negative, counted, listed, one_line};
 use crate::progress::AnalysisBar;
 use crate::report::Page;
+use crate::resume::Resume;
 use crate::samples::Samples;
 use crate::search;
 use crate::stability::{self, LayerReport, Totals};
@@ -36,6 +38,8 @@ struct Report {
     stopped: Option<&'static str>,
     layers: Vec<LayerReport>,
     totals: Totals,
+    /// How many seconds each step took that can take long.
+    steps: BTreeMap<&'static str, f64>,
 }
 
 pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
@@ -53,6 +57,8 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let model = Model::load(&arguments.model)?;
     let inputs = inputs::load(&arguments.domain, &[(&model, &arguments.model)])?;
     let Inputs { domain, samples, .. } = &inputs;
+    let others = arguments.domain.files().chain([arguments.model.as_path()]).chain(arguments.report.page.as_deref());
+    let resume = Resume::open(arguments.resume.as_deref(), &arguments.model, domain, &arguments.search, others)?;
     drop(phase);
     let reading = start.elapsed().as_secs_f64();
     let bar = AnalysisBar::new(console);
@@ -61,9 +67,11 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
         witnesses: arguments.witnesses,
         ..search::options(&arguments.search, start, samples.as_ref(), &bar)
     };
+    let options = resume.as_ref().map_or(options, |resume| resume.options(options));
     let analysis = analyze(model.network(), domain, &options).with_context(|| inputs.source.clone())?;
     bar.finish();
     interrupt::unwatch();
+    resume.as_ref().map_or(Ok(()), Resume::finish)?;
     let mut report = Report::new(arguments, &model, domain, &analysis);
     report.samples = inputs.counted;
     report.seconds = start.elapsed().as_secs_f64();
@@ -98,6 +106,7 @@ impl Report {
             stopped: analysis.stopped.map(search::reason),
             layers: analysis.layers.iter().map(|layer| LayerReport::new(model.network(), layer)).collect(),
             totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
+            steps: analysis.steps.iter().map(|(&step, time)| (stability::name_of(step), time.as_secs_f64())).collect(),
         }
     }
 

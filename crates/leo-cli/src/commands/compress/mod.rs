@@ -20,6 +20,7 @@ use crate::inputs::{self, Inputs};
 use crate::interrupt::{self, Interrupted};
 use crate::progress::{AnalysisBar, CheckBar};
 use crate::report::{Outcome, Page};
+use crate::resume::Resume;
 use crate::search;
 use summary::{Kept, Parts, Report, Size, Steps};
 
@@ -39,6 +40,8 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         Format::Onnx(document) => (**document).clone(),
         Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
     };
+    let others = read_by(arguments).into_iter().chain(targets.paths());
+    let resume = Resume::open(arguments.resume.as_deref(), &arguments.model, domain, &arguments.search, others)?;
     drop(phase);
     let reading = start.elapsed();
 
@@ -54,13 +57,20 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
             FloatName::F32 => Float::F32,
             FloatName::F64 => Float::F64,
         }),
-        stability: search::options(&arguments.search, start, samples.as_ref(), &bar),
+        stability: {
+            let options = search::options(&arguments.search, start, samples.as_ref(), &bar);
+            resume.as_ref().map_or(options, |resume| resume.options(options))
+        },
     };
     let compressed = compress(&before, domain, &options);
     bar.finish();
     interrupt::unwatch();
+    let kept = resume.as_ref().map(Resume::finish).transpose()?;
     let compressed = match compressed {
-        Err(CompressError::Interrupted) => return Err(Interrupted("nothing was written".to_owned()).into()),
+        Err(CompressError::Interrupted) => {
+            let written = kept.map_or("nothing was written", |()| "nothing but the file of --resume was written");
+            return Err(Interrupted(written.to_owned()).into());
+        }
         other => other.with_context(|| inputs.source.clone())?,
     };
     let compared = Instant::now();
@@ -154,6 +164,11 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     }
 }
 
+/// The files that are read.
+fn read_by(arguments: &Compress) -> Vec<&Path> {
+    arguments.domain.files().chain(arguments.labels.as_deref()).chain([arguments.model.as_path()]).collect()
+}
+
 /// The files to write.
 struct Targets<'a> {
     arguments: &'a Compress,
@@ -174,7 +189,7 @@ impl<'a> Targets<'a> {
             None => Some(files::certificate_of(&network)),
         };
         let page = arguments.report.page.clone();
-        let read: Vec<&Path> = arguments.domain.files().chain(arguments.labels.as_deref()).chain([model]).collect();
+        let read = read_by(arguments);
         files::ensure_other(&network, "-o", read.iter().copied())?;
         if let Some(path) = &certificate {
             files::ensure_other(path, "--certificate", read.iter().copied().chain([network.as_path()]))?;
