@@ -152,6 +152,20 @@ impl Tilted {
         }
     }
 
+    /// As a proof has them.
+    pub(crate) fn of(front: &Arc<Front>, tilt: &Tilt) -> Self {
+        let mut tilted = Self::new(front);
+        let parts = tilt.position.iter().zip(&front.is_reversed);
+        let shares = parts.map(|(&parts, reversed)| Tilt::share(if *reversed { u8::MAX - parts } else { parts }));
+        tilted.position.iter_mut().zip(shares).for_each(|(position, share)| *position = share);
+        for (on, &unit) in tilted.on.iter_mut().zip(&front.units) {
+            *on = tilt.on.get(unit).map_or(*on, |&parts| Tilt::share(parts));
+        }
+        tilted.softness = tilt.softness;
+        tilted.rest();
+        tilted
+    }
+
     /// The layer's node.
     pub(crate) fn layer(&self) -> usize {
         self.front.layer

@@ -114,9 +114,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
         let point = self.point();
         self.pass.forward(point);
         let tilted_layer = self.pass.tilted.as_ref().map(Tilted::layer);
-        if self.pass.scales.is_empty() {
-            self.pass.scales = self.pass.lines.iter().map(|lines| typical(&lines.coefficients)).collect();
-        }
+        self.pass.measure_scales();
         for (index, changes) in self.changes.iter_mut().enumerate() {
             let range = self.pass.range(self.pass.lines[index].layer);
             let lines = &mut self.pass.lines[index];
@@ -179,12 +177,6 @@ pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
     }
     refinement.rest_at_best();
     pass.chosen()
-}
-
-/// The root of the mean square of those that are not 0.
-fn typical(numbers: &[f64]) -> f64 {
-    let count = numbers.iter().filter(|number| **number != 0.0).count();
-    (numbers.iter().map(|number| number * number).sum::<f64>() / count.max(1) as f64).sqrt()
 }
 
 /// A number of few digits nearby.

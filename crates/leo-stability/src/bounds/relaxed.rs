@@ -3,11 +3,13 @@
 //! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
 //! floating point: what comes out are proposals, and the checker decides what they are worth.
 
+use std::sync::Arc;
+
 use leo_check::{Range, Side, Slopes, Tree, default_slope};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, ValueId, add_product_transposed};
 
-use crate::bounds::front::Tilted;
+use crate::bounds::front::{Front, Tilted};
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
 use crate::vector::dot;
@@ -51,6 +53,27 @@ pub(crate) struct Choice {
     multipliers: Vec<f64>,
     tilted: Option<Tilted>,
     scales: Vec<f64>,
+}
+
+impl Choice {
+    /// The same with these lines, as a proof has them, and multipliers, for layers in this order.
+    pub(crate) fn with(
+        &self,
+        lines: &leo_check::Lines,
+        multipliers: Vec<f64>,
+        layers: &[Lines],
+        front: Option<&Arc<Front>>,
+    ) -> Self {
+        let mut slopes = self.slopes.clone();
+        for (&(layer, unit), &slope) in &lines.slopes {
+            let place = layers.iter().position(|lines| lines.layer == layer);
+            if let Some(known) = place.and_then(|place| slopes[place].get_mut(unit)) {
+                *known = slope;
+            }
+        }
+        let tilted = front.zip(lines.tilt.as_ref()).map(|(front, tilt)| Tilted::of(front, tilt));
+        Self { slopes, multipliers, tilted: tilted.or_else(|| front.map(Tilted::new)), scales: self.scales.clone() }
+    }
 }
 
 /// Some bounds, each on its way to the input and back.
@@ -123,6 +146,19 @@ impl<'a> Pass<'a> {
             multipliers: self.multipliers.clone(),
             tilted: self.tilted.clone(),
             scales: self.scales.clone(),
+        }
+    }
+
+    /// The choice of a single bound on the whole domain, which was just found, with nothing chosen yet.
+    pub(crate) fn plain_choice(&mut self) -> Choice {
+        self.measure_scales();
+        self.choice()
+    }
+
+    /// Finds out how large coefficients are, if that is not known.
+    pub(crate) fn measure_scales(&mut self) {
+        if self.scales.is_empty() {
+            self.scales = self.lines.iter().map(|lines| typical(&lines.coefficients)).collect();
         }
     }
 
@@ -335,4 +371,10 @@ impl<'a> Pass<'a> {
             }
         }
     }
+}
+
+/// The root of the mean square of those that are not 0.
+fn typical(numbers: &[f64]) -> f64 {
+    let count = numbers.iter().filter(|number| **number != 0.0).count();
+    (numbers.iter().map(|number| number * number).sum::<f64>() / count.max(1) as f64).sqrt()
 }

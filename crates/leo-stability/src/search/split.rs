@@ -6,7 +6,7 @@
 //! on all threads. Each bound is attained at some point; the network is evaluated there, and may well show the sign that was to be excluded, which ends the search.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use leo_check::{Lines, Range, Tree};
@@ -132,9 +132,13 @@ impl<'a> Search<'a> {
         Self { question, reduced, target, clear, pieces, open, looked_at: 0, stuck: false }
     }
 
-    /// Goes on with a case distinction of which some leaves are open, counted in the order of a walk.
+    /// Goes on with a case distinction of which some leaves are open, counted in the order of a walk. These have the lines and multipliers to begin with.
     pub(crate) fn go_on(&mut self, tree: Tree, open: &[usize]) {
         self.open.clear();
+        let open: HashSet<usize> = open.iter().copied().collect();
+        let mut whole = self.pass(self.question.ranges, &[]);
+        whole.backward(&[self.question.target]);
+        let plain = whole.plain_choice();
         let mut leaves = 0;
         let mut ahead = vec![(tree, Vec::new(), 0)];
         while let Some((tree, cuts, place)) = ahead.pop() {
@@ -146,11 +150,15 @@ impl<'a> Search<'a> {
                     let with = |on: bool| cuts.iter().copied().chain([Cut { layer, unit, on }]).collect::<Vec<Cut>>();
                     ahead.extend([(*on, with(true), halves[1]), (*off, with(false), halves[0])]);
                 }
-                leaf @ Tree::Leaf { .. } => {
+                Tree::Leaf { mut multipliers, lines } => {
                     if open.contains(&leaves) {
-                        self.open.push(Piece { cuts, bound: f64::INFINITY, start: None, multiplier: 0.0, place });
+                        multipliers.resize(cuts.len(), 0.0);
+                        let multiplier = multipliers.pop().unwrap_or(0.0);
+                        let start = plain.with(&lines, multipliers, &whole.lines, self.question.front);
+                        let bound = f64::INFINITY;
+                        self.open.push(Piece { cuts, bound, start: Some(Arc::new(start)), multiplier, place });
                     } else {
-                        self.pieces[place] = State::Proved(leaf);
+                        self.pieces[place] = State::Proved(Tree::Leaf { multipliers, lines });
                     }
                     leaves += 1;
                 }
@@ -160,25 +168,38 @@ impl<'a> Search<'a> {
 
     /// The case distinction as far as it has come, and which of its leaves are open, counted in the order of a walk.
     pub(crate) fn draft(&self) -> (Tree, Vec<usize>) {
+        let pieces: HashMap<usize, &Piece> = self.open.iter().map(|piece| (piece.place, piece)).collect();
         let (mut leaves, mut open) = (0, Vec::new());
-        let tree = self.draft_of(0, &mut leaves, &mut open);
+        let tree = self.draft_of(0, &pieces, &mut leaves, &mut open);
         (tree, open)
     }
 
-    fn draft_of(&self, place: usize, leaves: &mut usize, open: &mut Vec<usize>) -> Tree {
-        match &self.pieces[place] {
+    fn draft_of(
+        &self,
+        place: usize,
+        pieces: &HashMap<usize, &Piece>,
+        leaves: &mut usize,
+        open: &mut Vec<usize>,
+    ) -> Tree {
+        let leaf = match &self.pieces[place] {
             State::Cut { layer, unit, halves } => {
-                let [off, on] = halves.map(|half| Box::new(self.draft_of(half, leaves, open)));
+                let [off, on] = halves.map(|half| Box::new(self.draft_of(half, pieces, leaves, open)));
                 return Tree::Split { layer: *layer, unit: *unit, off, on };
             }
-            State::Proved(leaf) => {
-                *leaves += 1;
-                return leaf.clone();
+            State::Proved(leaf) => leaf.clone(),
+            State::Open => {
+                open.push(*leaves);
+                let start = pieces.get(&place).and_then(|piece| Some((piece, piece.start.as_ref()?)));
+                start.map_or_else(plain_leaf, |(piece, start)| {
+                    let mut pass = self.pass(self.question.ranges, &piece.cuts);
+                    pass.begin_with(start);
+                    pass.multipliers.last_mut().into_iter().for_each(|last| *last = piece.multiplier);
+                    pass.leaf(true)
+                })
             }
-            State::Open => open.push(*leaves),
-        }
+        };
         *leaves += 1;
-        Tree::Leaf { multipliers: Vec::new(), lines: Lines::default() }
+        leaf
     }
 
     /// Looks at pieces, until the bound is proved or refuted, or so many were looked at in all. `probe` makes what looks for a witness.
@@ -230,7 +251,7 @@ impl<'a> Search<'a> {
                 Tree::Split { layer, unit, off, on }
             }
             State::Proved(leaf) => leaf,
-            State::Open => Tree::Leaf { multipliers: Vec::new(), lines: Lines::default() },
+            State::Open => plain_leaf(),
         }
     }
 
@@ -492,4 +513,9 @@ impl<'a> Search<'a> {
         costs.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         costs.into_iter().map(|(_, place)| place).collect()
     }
+}
+
+/// A linear bound with the default lines.
+fn plain_leaf() -> Tree {
+    Tree::Leaf { multipliers: Vec::new(), lines: Lines::default() }
 }
