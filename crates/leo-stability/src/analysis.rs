@@ -20,7 +20,7 @@ use crate::search::{Claim, Outcome};
 use crate::state::{Draft, Recalled, State};
 use crate::verdict::{Verdict, status_of_range};
 use crate::witness::{Effort, Probe, Witnesses};
-use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Unit};
+use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Stopped, Unit};
 
 /// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
 pub(crate) const PIECES: usize = 20_000;
@@ -36,6 +36,9 @@ const PROGRAMS_IN_A_ROW: usize = 8;
 
 /// Linear programs with no more numbers than this are fast enough to be tried before case distinctions.
 const FAST_PROGRAM: usize = 1 << 17;
+
+/// How much time must be left for a search that had too little of it.
+const WORTH_GOING_ON: Duration = Duration::from_millis(100);
 
 /// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
 pub(crate) type Bound = (usize, Side);
@@ -97,12 +100,25 @@ pub(crate) fn run<'n>(
         stages.push(std::mem::take(&mut run.stage));
         start = now;
     }
+    // A layer's search has only its share of the time. Where that was too little, and the layers after left some of theirs, it goes on.
+    let is_open = stages.iter().any(|stage| stage.verdicts.contains(&None));
+    if is_open
+        && options.engine != Engine::Milp
+        && limits.stopped() == Some(Stopped::OutOfTime)
+        && let Some(time_left) = limits.whole().time_left().filter(|left| *left > WORTH_GOING_ON)
+    {
+        let state = run.state(domain, &stages);
+        let options = Options { samples: None, state: Some(&state), time_limit: Some(time_left), ..*options };
+        let mut analysis = self::run(network, domain, &options)?;
+        analysis.layers.iter_mut().zip(&stages).for_each(|(layer, stage)| layer.time += stage.time);
+        run.times.iter().for_each(|(&step, time)| *analysis.steps.entry(step).or_default() += *time);
+        return Ok(analysis);
+    }
     if let Some(keep) = options.keep {
         keep.keep(run.state(domain, &stages));
     }
     let layers: Vec<Layer> = stages.iter().enumerate().map(|(depth, stage)| run.layer(depth, stage)).collect();
     let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();
-    let is_open = layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.status == Status::Undecided);
     let proof = run.proof(proved);
     let stopped = limits.stopped().filter(|_| is_open);
     Ok(Analysis { layers, stopped, steps: run.times, facts: run.checker.finish(), proof })
@@ -167,7 +183,8 @@ impl Run<'_, '_> {
         for stage in stages {
             let (linear, bounds) = stage.record.proved();
             let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
-            state.keep(self.network, &Recalled { linear, narrow: stage.narrow, bounds, drafts });
+            let undecided = stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
+            state.keep(self.network, &Recalled { linear, narrow: stage.narrow, bounds, drafts }, undecided);
         }
         state
     }
@@ -263,7 +280,7 @@ impl Run<'_, '_> {
             return false;
         }
         // What follows can take long, and shall leave time for the layers after.
-        self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
+        self.budget = self.limits.part(self.parts());
         if self.is_open() {
             self.timed(By::Tilt, Self::tilted_lines);
         }
@@ -272,6 +289,15 @@ impl Run<'_, '_> {
         }
         self.budget = self.limits.whole();
         true
+    }
+
+    /// Of how many layers that need time this one is the first.
+    fn parts(&self) -> usize {
+        let others = match self.options.state {
+            Some(state) => state.open_after(self.depth),
+            None => self.network.relu_layers().count() - self.depth - 1,
+        };
+        others + 1
     }
 
     /// Works on a step, and takes its time.
@@ -413,7 +439,7 @@ impl Run<'_, '_> {
         let is_open = |unit: &usize| status_of_range(range.lower[*unit], range.upper[*unit]).is_none();
         let bounds: Vec<Bound> = (0..range.lower.len()).filter(is_open).flat_map(both_sides).collect();
         self.begin(By::Tilt, bounds.len());
-        self.budget = self.limits.part(self.network.relu_layers().count() - self.depth);
+        self.budget = self.limits.part(self.parts());
         let lines = self.best_lines(&bounds, false);
         self.stage.narrow = !self.budget.is_exhausted();
         self.budget = self.limits.whole();
@@ -466,9 +492,11 @@ impl Run<'_, '_> {
             }
             pieces *= MORE_PIECES;
         }
+        let goes_on = this.budget.is_exhausted() && !this.limits.whole().is_exhausted();
+        let keeps = this.options.keep.is_some() || goes_on;
         let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
         for ((unit, side), search, outcome) in searches {
-            if this.options.keep.is_some() && matches!(outcome, Outcome::Open) {
+            if keeps && matches!(outcome, Outcome::Open) {
                 let (mut tree, open) = search.draft();
                 let value = |layer: usize| this.network.pre_activation(layer).index();
                 record::trim(&mut tree, this.checker.ranges(), &value);

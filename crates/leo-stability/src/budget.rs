@@ -62,7 +62,6 @@ pub(crate) struct Budget<'a> {
 
 impl Budget<'_> {
     /// How much time is left, if there is a limit.
-    #[cfg(feature = "highs")]
     pub(crate) fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }

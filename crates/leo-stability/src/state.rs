@@ -25,6 +25,8 @@ struct Kept {
     narrow: bool,
     facts: Vec<Fact>,
     begun: Vec<Begun>,
+    /// How many of its units are undecided.
+    undecided: usize,
 }
 
 /// A case distinction that is not finished.
@@ -55,7 +57,7 @@ impl State {
     }
 
     /// Adds what is known of the next layer.
-    pub(crate) fn keep(&mut self, network: &Network, recalled: &Recalled) {
+    pub(crate) fn keep(&mut self, network: &Network, recalled: &Recalled, undecided: usize) {
         let fact = |bound: &(usize, Side, Tree)| Fact::new(bound, network);
         let begun = |(unit, side, tree, open): &Draft| Begun {
             fact: Fact::new(&(*unit, *side, tree.clone()), network),
@@ -66,6 +68,7 @@ impl State {
             narrow: recalled.narrow,
             facts: recalled.bounds.iter().map(fact).collect(),
             begun: recalled.drafts.iter().map(begun).collect(),
+            undecided,
         });
     }
 
@@ -73,6 +76,11 @@ impl State {
     pub(crate) fn points(&self, domain: &Domain) -> Vec<f64> {
         let points = self.points.iter().filter_map(|point| point.numbers(domain));
         points.filter(|point| point.len() == domain.len()).flatten().collect()
+    }
+
+    /// How many layers have undecided units, of those after so many and one more.
+    pub(crate) fn open_after(&self, depth: usize) -> usize {
+        self.layers.iter().skip(depth + 1).filter(|layer| layer.undecided > 0).count()
     }
 
     /// How many layers have narrow ranges, from the first on.
