@@ -210,3 +210,57 @@ fn a_network_without_units_is_no_error() -> Anything {
     assert!(String::from_utf8(output.stdout)?.ends_with("the network has no ReLU units\n"));
     Ok(())
 }
+
+/// A search that was given too little goes on where it ended, and comes to the same as one that was given enough.
+#[test]
+fn a_search_goes_on_from_a_file() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let model = support::model("100-100-100-100-100-l1-0.0002");
+    let search = ["--domain=-1,1", "--engine", "bounds", "--resume", "deep.search"];
+    let arguments = |more: &[&'static str]| [&[model.as_str()][..], &search, more].concat();
+    let first = report(folder.path(), &arguments(&["--node-limit", "4"]), 1)?;
+    let undecided = |report: &Value| report["totals"]["undecided"].as_u64();
+    assert!(undecided(&first) > Some(0), "{first}");
+    let whole = report(folder.path(), &[&model, "--domain=-1,1", "--engine", "bounds"], 0)?;
+    for _ in 0..2 {
+        // The second time everything is known from the file.
+        let second = report(folder.path(), &arguments(&[]), 0)?;
+        let verdicts = |report| units(report).iter().map(|unit| unit["status"].clone()).collect::<Vec<_>>();
+        assert_eq!(verdicts(&second), verdicts(&whole));
+    }
+    let output = support::leo(
+        folder.path(),
+        &["compress", &model, "--domain=-1,1", "--resume", "deep.search", "-o", "small.onnx", "-q"],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+#[test]
+fn files_of_other_searches_are_refused() -> Anything {
+    let folder = three_units()?;
+    let model = "three.nnet";
+    let written = report(folder.path(), &[model, "--domain", "0,1", "--resume", "a.search"], 0)?;
+    assert_eq!(written["totals"]["undecided"], 0);
+    let refusal = |arguments: &[&str]| refusal(folder.path(), arguments);
+    assert!(refusal(&[model, "--domain", "0,2", "--resume", "a.search"])?.contains("another domain"));
+    let other = support::model("25-25-l1-0.001");
+    assert!(refusal(&[&other, "--domain", "0,1", "--resume", "a.search"])?.contains("another network"));
+    assert!(refusal(&[model, "--domain", "0,1", "--resume", model])?.contains("would overwrite"));
+    assert!(
+        refusal(&[model, "--domain", "0,1", "--resume", "a.search", "--engine", "milp"])?.contains("--engine milp")
+    );
+    let text = std::fs::read_to_string(folder.path().join("a.search"))?;
+    for broken in [
+        "",
+        "{}",
+        "[]",
+        &text[..text.len() / 2],
+        &text.replace("leo search", "leo"),
+        &text.replace("\"version\":1", "\"version\":2"),
+    ] {
+        std::fs::write(folder.path().join("b.search"), broken)?;
+        refusal(&[model, "--domain", "0,1", "--resume", "b.search"])?;
+    }
+    Ok(())
+}

@@ -38,7 +38,7 @@ const PROGRAMS_IN_A_ROW: usize = 8;
 const FAST_PROGRAM: usize = 1 << 17;
 
 /// How much time must be left for a search that had too little of it.
-const WORTH_GOING_ON: Duration = Duration::from_millis(100);
+const WORTH_GOING_ON: Duration = Duration::from_secs(2);
 
 /// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
 pub(crate) type Bound = (usize, Side);
