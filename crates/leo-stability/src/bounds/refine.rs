@@ -183,3 +183,93 @@ pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
 fn short(number: f64) -> f64 {
     f64::from(number as f32)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fastrand::Rng;
+    use leo_check::Checker;
+    use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu};
+    use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
+
+    use super::*;
+    use crate::bounds::front::Front;
+    use crate::budget::Limits;
+
+    const INPUTS: usize = 6;
+
+    /// Inputs that are scaled, some of them with a negative factor, and two layers of ReLUs.
+    fn network(random: &mut Rng) -> Result<Network, NetworkError> {
+        let mut builder = Network::builder(Shape::new([INPUTS])?);
+        let factors = (0..INPUTS).map(|_| random.f64() + if random.bool() { 0.5 } else { -1.5 }).collect();
+        let scale = Elementwise::new(Arithmetic::Multiply, Broadcast::new(Shape::new([INPUTS])?, factors)?)?;
+        let mut value = builder.add("scale", scale, &[ValueId::INPUT])?;
+        let mut before = INPUTS;
+        for (name, width) in [("first", 8), ("second", 4)] {
+            let mut numbers = |count: usize| (0..count).map(|_| 2.0 * random.f64() - 1.0).collect::<Vec<_>>();
+            let dense = Dense::new(Matrix::new(width, before, numbers(width * before))?, Some(numbers(width)))?;
+            value = builder.add(name, dense, &[value])?;
+            value = builder.add(name, Relu, &[value])?;
+            before = width;
+        }
+        builder.finish(vec![value])
+    }
+
+    /// What the search takes for a bound is what the checker proves, it is better than with chords and never wrong.
+    #[test]
+    fn tilted_lines_are_what_the_checker_proves() -> Result<(), Box<dyn std::error::Error>> {
+        let (mut chords, mut lines) = (0.0, 0.0);
+        for seed in 0..40 {
+            let mut random = Rng::with_seed(seed);
+            let (network, domain) = (network(&mut random)?, Domain::uniform(INPUTS, -0.5, 1.0)?);
+            let mut checker = Checker::new(&network, &domain)?;
+            checker.next_layer();
+            let layer = checker.next_layer().ok_or("two layers")?;
+            let front = Front::new(&network, checker.ranges()).map(Arc::new);
+            assert!(front.is_some(), "scaled inputs do not meet");
+            let (limits, ranges) = (Limits::default(), checker.ranges().to_vec());
+            let budget = limits.whole();
+            let points: Vec<f64> =
+                (0..400 * INPUTS).map(|_| [-0.5, 1.0, random.f64() - 0.2][random.usize(0..3)]).collect();
+            let evaluator = Evaluator::<f64>::new(&network);
+            let mut workspace = evaluator.workspace();
+            for unit in 0..4 {
+                for side in [Side::Lower, Side::Upper] {
+                    let target = (unit, side);
+                    let question =
+                        |front| Question { network: &network, layer, target, ranges: &ranges, front, budget: &budget };
+                    let bound = |checker: &Checker<'_>| match side {
+                        Side::Lower => -checker.range(layer).lower[unit],
+                        Side::Upper => checker.range(layer).upper[unit],
+                    };
+                    let [chord, tilted] = [None, front.as_ref()].map(|front| {
+                        let mut checker = checker.clone();
+                        let chosen = best_lines(&question(front), false);
+                        checker.prove_linear(&[target], &[&chosen]);
+                        assert_eq!(chosen.tilt.is_some(), front.is_some());
+                        bound(&checker)
+                    });
+                    (chords, lines) = (chords + chord, lines + tilted);
+                    let mut pass = Pass::new(&network, layer, &ranges, &[], 1);
+                    pass.tilted = front.as_ref().map(Tilted::new);
+                    let mut refinement = Refinement::new(&mut pass, target);
+                    for _ in 0..5 {
+                        let found = refinement.bound();
+                        let mut checker = checker.clone();
+                        checker.prove_linear(&[target], &[&refinement.pass.chosen()]);
+                        assert!(bound(&checker) <= found + 1e-9, "{} {found}", bound(&checker));
+                        refinement.step();
+                    }
+                    for block in points.chunks(evaluator.block_rows() * INPUTS) {
+                        let values = evaluator.forward(&mut workspace, block);
+                        let numbers = values.get(network.pre_activation(layer)).chunks_exact(4);
+                        assert!(numbers.into_iter().all(|row| side.sign() * row[unit] <= tilted));
+                    }
+                }
+            }
+        }
+        assert!(lines < 0.95 * chords, "{lines} {chords}");
+        Ok(())
+    }
+}
