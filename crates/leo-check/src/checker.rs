@@ -152,15 +152,28 @@ impl<'n, N: Number> Checker<'n, N> {
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
     pub fn prove_splits(&mut self, bounds: &[(usize, Side, Tree)]) {
-        self.prove_splits_telling(bounds, &|_| ());
+        self.prove_splits_telling(bounds, &|_| (), &|| false);
+    }
+
+    /// The same, unless it is told to stop before it is through; then nothing is proved by what it did not get to.
+    ///
+    /// # Panics
+    /// As for [`Self::prove_splits`].
+    pub fn prove_splits_until(&mut self, bounds: &[(usize, Side, Tree)], stop: &(dyn Fn() -> bool + Sync)) {
+        self.prove_splits_telling(bounds, &|_| (), stop);
     }
 
     /// The same, and says from time to time how many bounds more are done.
-    pub(crate) fn prove_splits_telling(&mut self, bounds: &[(usize, Side, Tree)], done: &(dyn Fn(usize) + Sync)) {
+    pub(crate) fn prove_splits_telling(
+        &mut self,
+        bounds: &[(usize, Side, Tree)],
+        done: &(dyn Fn(usize) + Sync),
+        stop: &(dyn Fn() -> bool + Sync),
+    ) {
         let layer = self.layer.expect("the checker stands at a layer");
         let limit = |(element, side, tree): &(usize, Side, Tree)| {
             let target = Target { element: *element, side: *side };
-            let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new());
+            let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new(), stop);
             done(1);
             (target, limit)
         };
@@ -178,7 +191,11 @@ impl<'n, N: Number> Checker<'n, N> {
         tree: &Tree,
         ranges: &mut Vec<Range<N>>,
         cuts: &mut Vec<Cut>,
+        stop: &dyn Fn() -> bool,
     ) -> N {
+        if stop() {
+            return N::of(f64::INFINITY);
+        }
         let (cut, unit, off, on) = match tree {
             Tree::Leaf { multipliers, lines } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
@@ -194,12 +211,12 @@ impl<'n, N: Number> Checker<'n, N> {
         let (lower, upper) = (ranges[value].lower[unit].clone(), ranges[value].upper[unit].clone());
         ranges[value].upper[unit] = upper.smaller(&N::default());
         cuts.push(Cut { layer: cut, unit, on: false, multiplier: 0.0 });
-        let off = self.limit_of_tree(layer, target, off, ranges, cuts);
+        let off = self.limit_of_tree(layer, target, off, ranges, cuts, stop);
         cuts.pop();
         ranges[value].upper[unit] = upper;
         ranges[value].lower[unit] = lower.positive_part();
         cuts.push(Cut { layer: cut, unit, on: true, multiplier: 0.0 });
-        let on = self.limit_of_tree(layer, target, on, ranges, cuts);
+        let on = self.limit_of_tree(layer, target, on, ranges, cuts, stop);
         cuts.pop();
         ranges[value].lower[unit] = lower;
         off.larger(&on)

@@ -217,6 +217,6 @@ impl LayerProof {
             }
         }
         checker.prove_linear_telling(&bounds, &chosen, &done);
-        checker.prove_splits_telling(&trees, &done);
+        checker.prove_splits_telling(&trees, &done, &|| false);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use leo_check::Sealed;
-use leo_network::{Domain, FileError, read_file, write_atomically};
+use leo_network::{Domain, read_file, write_atomically};
 use leo_stability::{Keep, Options, State};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,13 @@ struct Content {
     state: State,
 }
 
+impl Content {
+    fn write(&self, path: &Path) -> Result<()> {
+        let bytes = serde_json::to_vec(self).with_context(|| path.display().to_string())?;
+        Ok(write_atomically(path, &bytes)?)
+    }
+}
+
 /// The file of a search.
 pub struct Resume {
     path: PathBuf,
@@ -35,7 +42,7 @@ pub struct Resume {
     content: Content,
     is_there: bool,
     /// What became of the attempt to write it.
-    written: Mutex<Result<(), FileError>>,
+    written: Mutex<Result<()>>,
 }
 
 impl Resume {
@@ -72,6 +79,10 @@ impl Resume {
             State::default()
         };
         let content = Content { format: FORMAT.to_owned(), version: VERSION, network, lo, hi, state };
+        if !is_there {
+            // Better to know now than in the end whether it can be written.
+            content.write(path)?;
+        }
         Ok(Some(Self { path: path.to_owned(), content, is_there, written: Mutex::new(Ok(())) }))
     }
 
@@ -86,7 +97,7 @@ impl Resume {
     /// If not.
     pub fn finish(&self) -> Result<()> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(std::mem::replace(&mut *written, Ok(()))?)
+        std::mem::replace(&mut *written, Ok(()))
     }
 }
 
@@ -95,7 +106,6 @@ impl Keep for Resume {
         let Content { network, lo, hi, .. } = &self.content;
         let (network, lo, hi) = (network.clone(), lo.clone(), hi.clone());
         let content = Content { format: FORMAT.to_owned(), version: VERSION, network, lo, hi, state };
-        let bytes = serde_json::to_vec(&content).unwrap_or_default();
-        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = write_atomically(&self.path, &bytes);
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = content.write(&self.path);
     }
 }

@@ -67,15 +67,15 @@ pub(crate) fn run<'n>(
         run.narrow = usize::from(has_exact_intervals(network, first));
     }
     let mut start = Instant::now();
+    if let Some(state) = options.state {
+        run.witnesses.look_at(&state.points(domain));
+        run.narrow = run.narrow.max(state.narrow());
+    }
     if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
         if let Some(samples) = options.samples {
             run.witnesses.look_at_samples(samples, &run.budget)?;
         }
         run.timed(By::Witness, |run| run.witnesses.look_around(options.seed));
-        if let Some(state) = options.state {
-            run.witnesses.look_at(&state.points(domain));
-            run.narrow = run.narrow.max(state.narrow());
-        }
     }
     let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
@@ -157,6 +157,8 @@ pub(crate) struct Stage {
     narrow: bool,
     /// What is left of an earlier analysis, or for a later one.
     drafts: Vec<Draft>,
+    /// Whether what an earlier analysis has proved was not proved again, because it was too late.
+    forgotten: bool,
     time: Duration,
 }
 
@@ -180,7 +182,11 @@ impl Run<'_, '_> {
     /// All that was found out, for another analysis.
     fn state(&self, domain: &Domain, stages: &[Stage]) -> State {
         let mut state = State::new(&self.witnesses.points(), domain);
-        for stage in stages {
+        for (depth, stage) in stages.iter().enumerate() {
+            if stage.forgotten {
+                state.take_from(self.options.state, depth);
+                continue;
+            }
             let (linear, bounds) = stage.record.proved();
             let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
             let undecided = stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
@@ -194,6 +200,10 @@ impl Run<'_, '_> {
         let Some(state) = self.options.state else { return };
         let Recalled { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.node, self.depth);
         (self.stage.narrow, self.stage.drafts) = (narrow, drafts);
+        self.stage.forgotten = true;
+        if self.budget.is_exhausted() {
+            return;
+        }
         if linear {
             let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
             self.prove_linear(By::Linear, &all);
@@ -204,15 +214,20 @@ impl Run<'_, '_> {
                 Tree::Leaf { lines: chosen, .. } => {
                     lines[usize::from(chosen.tilt.is_some())].push(((unit, side), chosen));
                 }
-                tree @ Tree::Split { .. } => trees.push(((unit, side), Outcome::Proved(tree), None)),
+                tree @ Tree::Split { .. } => trees.push((unit, side, tree)),
             }
         }
         for (by, lines) in [By::Slopes, By::Tilt].into_iter().zip(lines) {
             let (bounds, lines): (Vec<Bound>, Vec<Lines>) = lines.into_iter().unzip();
             self.prove_lines(by, &bounds, lines);
         }
-        let bounds: Vec<Bound> = trees.iter().map(|(bound, ..)| *bound).collect();
-        self.take_over(By::Split, &bounds, trees);
+        let before = self.checker.range(self.stage.node).clone();
+        let budget = &self.budget;
+        self.checker.prove_splits_until(&trees, &|| budget.is_exhausted());
+        let bounds: Vec<Bound> = trees.iter().map(|&(unit, side, _)| (unit, side)).collect();
+        self.note(&before, trees.into_iter());
+        self.settle(By::Split, &bounds);
+        self.stage.forgotten = self.budget.is_exhausted();
     }
 
     /// What was found out about a layer.
@@ -225,7 +240,8 @@ impl Run<'_, '_> {
     fn layer_proof(&self, stage: Stage, units: &[Unit]) -> LayerProof {
         let is_shown =
             |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
-        stage.record.finish(self.checker.range(stage.node), is_shown)
+        let value = |layer: usize| self.network.pre_activation(layer).index();
+        stage.record.finish(self.checker.range(stage.node), self.checker.ranges(), value, is_shown)
     }
 
     /// How to prove again what is known of all layers: with inputs for units that can be on or off.
@@ -499,7 +515,7 @@ impl Run<'_, '_> {
             if keeps && matches!(outcome, Outcome::Open) {
                 let (mut tree, open) = search.draft();
                 let value = |layer: usize| this.network.pre_activation(layer).index();
-                record::trim(&mut tree, this.checker.ranges(), &value);
+                record::trim(&mut tree, this.checker.ranges(), &value, false);
                 drafts.push((unit, side, tree, open));
             }
             outcomes.push(((unit, side), outcome, None));

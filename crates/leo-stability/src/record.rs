@@ -33,7 +33,7 @@ impl Record {
                 Side::Upper => after.upper[unit] < before.upper[unit],
             };
             if is_better {
-                trim(&mut tree, ranges, &layers);
+                trim(&mut tree, ranges, &layers, false);
                 self.bounds.retain(|(other, on, _)| (*other, *on) != (unit, side));
                 self.bounds.push((unit, side, tree));
             }
@@ -41,7 +41,14 @@ impl Record {
     }
 
     /// The proof, given what came of it, and which units are shown on and off.
-    pub(crate) fn finish(self, range: &Range, is_shown: impl Fn(usize) -> bool) -> LayerProof {
+    pub(crate) fn finish(
+        mut self,
+        range: &Range,
+        ranges: &[Range],
+        layers: impl Fn(usize) -> usize,
+        is_shown: impl Fn(usize) -> bool,
+    ) -> LayerProof {
+        self.bounds.iter_mut().for_each(|(_, _, tree)| trim(tree, ranges, &layers, true));
         let status = |(unit, (&lower, &upper)): (usize, (&f64, &f64))| {
             let open = if is_shown(unit) { Status::Unstable } else { Status::Undecided };
             status_of_range(lower, upper).unwrap_or(open)
@@ -52,27 +59,29 @@ impl Record {
 }
 
 impl Record {
-    /// What was proved: whether all linear bounds were, and all others.
+    /// What was proved, with all slopes, whatever the default may be another time: whether all linear bounds were, and all others.
     pub(crate) fn proved(&self) -> (bool, &[(usize, Side, Tree)]) {
         (self.linear, &self.bounds)
     }
 }
 
-/// Leaves out what goes without saying: slopes that are the default or do not matter, multipliers of 0 at the end. `layers` gives the value of a layer's pre-activations.
-pub(crate) fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize) {
+/// Leaves out what goes without saying: slopes that do not matter, or, if that is wanted, are the default, and multipliers of 0 at the end. `layers` gives the value of a
+/// layer's pre-activations.
+pub(crate) fn trim(tree: &mut Tree, ranges: &[Range], layers: &impl Fn(usize) -> usize, defaults: bool) {
     match tree {
         Tree::Split { off, on, .. } => {
-            trim(off, ranges, layers);
-            trim(on, ranges, layers);
+            trim(off, ranges, layers, defaults);
+            trim(on, ranges, layers, defaults);
         }
         Tree::Leaf { multipliers, lines } => {
             while multipliers.last().is_some_and(|multiplier| *multiplier <= 0.0) {
                 multipliers.pop();
             }
             lines.slopes.retain(|&(layer, unit), slope| {
-                let range = &ranges[layers(layer)];
+                // What a file says of a layer that is not earlier means nothing.
+                let Some(range) = ranges.get(layers(layer)) else { return false };
                 let (lower, upper) = (range.lower[unit], range.upper[unit]);
-                lower < 0.0 && upper > 0.0 && *slope != default_slope(&lower, &upper)
+                lower < 0.0 && upper > 0.0 && !(defaults && *slope == default_slope(&lower, &upper))
             });
         }
     }

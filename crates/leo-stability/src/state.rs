@@ -72,6 +72,11 @@ impl State {
         });
     }
 
+    /// Adds what another one knows of the next layer, which comes after so many, as it is.
+    pub(crate) fn take_from(&mut self, other: Option<&Self>, depth: usize) {
+        self.layers.push(other.and_then(|other| other.layers.get(depth)).cloned().unwrap_or_default());
+    }
+
     /// The points of the domain that it has, one after the other.
     pub(crate) fn points(&self, domain: &Domain) -> Vec<f64> {
         let points = self.points.iter().filter_map(|point| point.numbers(domain));

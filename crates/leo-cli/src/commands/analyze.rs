@@ -71,7 +71,6 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let analysis = analyze(model.network(), domain, &options).with_context(|| inputs.source.clone())?;
     bar.finish();
     interrupt::unwatch();
-    resume.as_ref().map_or(Ok(()), Resume::finish)?;
     let mut report = Report::new(arguments, &model, domain, &analysis);
     report.samples = inputs.counted;
     report.seconds = start.elapsed().as_secs_f64();
@@ -80,6 +79,7 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
         report.seconds = start.elapsed().as_secs_f64();
     }
     if arguments.json { console.json(&report) } else { report.print(console) }?;
+    resume.as_ref().map_or(Ok(()), Resume::finish)?;
     let undecided = report.totals.undecided;
     match (analysis.stopped, report.stopped) {
         (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),

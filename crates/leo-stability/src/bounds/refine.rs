@@ -179,9 +179,10 @@ pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
     pass.chosen()
 }
 
-/// A number of few digits nearby.
+/// A number of few digits nearby, if there is one.
 fn short(number: f64) -> f64 {
-    f64::from(number as f32)
+    let short = number as f32;
+    if short.is_finite() { f64::from(short) } else { number }
 }
 
 #[cfg(test)]

@@ -269,10 +269,9 @@ impl<'a> Pass<'a> {
         point.iter().zip(bounds).map(|(&x, ((&lo, &hi), &corner))| if lo < x && x < hi { x } else { corner }).collect()
     }
 
-    /// The proof that the bound of this single row is, with the multipliers and, if they were chosen, the slopes it has now.
-    pub(crate) fn leaf(&self, chosen: bool) -> Tree {
-        let lines = if chosen { self.chosen() } else { leo_check::Lines::default() };
-        Tree::Leaf { multipliers: self.multipliers.clone(), lines }
+    /// The proof that the bound of this single row is, with the multipliers and lines it has now.
+    pub(crate) fn leaf(&self) -> Tree {
+        Tree::Leaf { multipliers: self.multipliers.clone(), lines: self.chosen() }
     }
 
     /// Evaluates the relaxed network at a point for each bound.

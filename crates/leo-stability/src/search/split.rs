@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
                     let mut pass = self.pass(self.question.ranges, &piece.cuts);
                     pass.begin_with(start);
                     pass.multipliers.last_mut().into_iter().for_each(|last| *last = piece.multiplier);
-                    pass.leaf(true)
+                    pass.leaf()
                 })
             }
         };
@@ -259,7 +259,7 @@ impl<'a> Search<'a> {
     pub(crate) fn relax(&self, program: &mut Option<Program>, probe: &mut Probe<'_>) -> Outcome {
         let mut pass = self.pass(self.question.ranges, &[]);
         match self.ask_program(&mut pass, program, self.target.as_ref()) {
-            Some((_, bound)) if bound < self.clear => Outcome::Proved(pass.leaf(true)),
+            Some((_, bound)) if bound < self.clear => Outcome::Proved(pass.leaf()),
             Some((optimum, _)) => probe.shows(&optimum.point).map_or(Outcome::Open, Outcome::Refuted),
             None => Outcome::Open,
         }
@@ -293,7 +293,7 @@ impl<'a> Search<'a> {
                 refinement.step();
             }
             if refinement.bound() < self.clear.min(-refinement.noise()) {
-                return Settled::Proved(pass.leaf(true));
+                return Settled::Proved(pass.leaf());
             }
             if step % LOOK_EVERY == 0 {
                 let point = refinement.point();
@@ -337,23 +337,23 @@ impl<'a> Search<'a> {
         let mut pass = self.pass(ranges, &piece.cuts);
         let plain = pass.backward(&[self.question.target])[0];
         if plain < self.clear {
-            return Settled::Proved(pass.leaf(false));
+            return Settled::Proved(pass.leaf());
         }
         // Perhaps the checker sees that a bound is exactly 0.
-        let mut last_resort = (plain <= 0.0).then(|| pass.leaf(false));
+        let mut last_resort = (plain <= 0.0).then(|| pass.leaf());
         let mut cut = self.costliest(&pass, None).first().copied();
         if let Some((Optimum { point, gaps, .. }, found)) = self.ask_program(&mut pass, program, self.target.as_ref()) {
             if found < self.clear {
-                return Settled::Proved(pass.leaf(true));
+                return Settled::Proved(pass.leaf());
             }
             if let Some(point) = probe.shows(&point).or_else(|| probe.shows(&pass.sharpened(&point))) {
                 return Settled::Refuted(point);
             }
             if found <= -self.clear {
-                last_resort = Some(pass.leaf(true));
+                last_resort = Some(pass.leaf());
             }
             if found <= -TOUCHING * self.clear && self.lean(&mut pass, program, &point) {
-                return Settled::Proved(pass.leaf(true));
+                return Settled::Proved(pass.leaf());
             }
             bound = bound.min(found);
             cut = self.costliest(&pass, Some(&gaps)).first().copied();
@@ -393,7 +393,7 @@ impl<'a> Search<'a> {
             pass.descend_multipliers((bound - aim) / (1.0 + step as f64 / 20.0));
             bound = pass.backward(&[self.question.target])[0];
             if bound < self.clear {
-                return Settled::Proved(pass.leaf(false));
+                return Settled::Proved(pass.leaf());
             }
         }
         Settled::Open

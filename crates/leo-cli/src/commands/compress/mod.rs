@@ -65,9 +65,9 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let compressed = compress(&before, domain, &options);
     bar.finish();
     interrupt::unwatch();
-    let kept = resume.as_ref().map(Resume::finish).transpose()?;
     let compressed = match compressed {
         Err(CompressError::Interrupted) => {
+            let kept = resume.as_ref().map(Resume::finish).transpose()?;
             let written = kept.map_or("nothing was written", |()| "nothing but the file of --resume was written");
             return Err(Interrupted(written.to_owned()).into());
         }
@@ -161,7 +161,8 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     match arguments.json {
         true => console.json(&report),
         false => report.print(&compressed, old, console),
-    }
+    }?;
+    resume.as_ref().map_or(Ok(()), Resume::finish)
 }
 
 /// The files that are read.
