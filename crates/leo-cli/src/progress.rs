@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use leo_check::Step;
-use leo_stability::By;
+use leo_stability::{By, Standing};
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
 use crate::console::Console;
@@ -227,8 +227,11 @@ impl AnalysisBar {
 }
 
 impl leo_stability::Progress for AnalysisBar {
-    fn begins(&self, layer: usize, layers: usize, step: By, units: usize) {
-        self.steps.begin(format!("layer {layer}/{layers}, {}", search::in_words(step)), units);
+    fn begins(&self, standing: Standing, step: By, units: usize) {
+        let Standing { layer, layers, decided, left } = standing;
+        let what =
+            format!("layer {layer}/{layers}, {}; {decided} units decided, {left} left here", search::in_words(step));
+        self.steps.begin(what, units);
     }
 
     fn one_done(&self) {

@@ -20,7 +20,7 @@ use crate::search::{Claim, Outcome};
 use crate::state::{Draft, Recalled, State};
 use crate::verdict::{Verdict, status_of_range};
 use crate::witness::{Effort, Probe, Witnesses};
-use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Status, Stopped, Unit};
+use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Standing, Status, Stopped, Unit};
 
 /// Into how many pieces the domain may be cut for one bound, and how large a mixed-integer program's search tree may be.
 pub(crate) const PIECES: usize = 20_000;
@@ -61,6 +61,7 @@ pub(crate) fn run<'n>(
         narrow: 0,
         depth: 0,
         stage: Stage::default(),
+        decided_before: 0,
         times: BTreeMap::new(),
     };
     if let Some(first) = network.relu_layers().next() {
@@ -80,6 +81,7 @@ pub(crate) fn run<'n>(
     let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
         run.enter(node, stages.len());
+        run.decided_before = decided(&stages);
         let is_through = match options.engine {
             Engine::Milp => {
                 run.timed(By::Milp, Run::decide_by_programs);
@@ -92,6 +94,7 @@ pub(crate) fn run<'n>(
             let again = stages.len();
             stages.truncate(run.narrow + 1);
             run.go_back(stages.pop().unwrap_or_default(), stages.len());
+            run.decided_before = decided(&stages);
             run.narrow = again;
             run.timed(By::Tilt, Run::narrow_ranges);
         }
@@ -142,6 +145,8 @@ pub(crate) struct Run<'a, 'n> {
     /// How many layers there are before this one.
     pub(crate) depth: usize,
     pub(crate) stage: Stage,
+    /// How many units of the layers before are decided.
+    decided_before: usize,
     /// How long each step took, in all layers.
     times: BTreeMap<By, Duration>,
 }
@@ -606,9 +611,17 @@ impl Run<'_, '_> {
         if let Some(progress) = self.options.progress
             && units > 0
         {
-            progress.begins(self.depth + 1, self.network.relu_layers().count(), step, units);
+            let left = self.stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
+            let decided = self.decided_before + self.stage.verdicts.len() - left;
+            let (layer, layers) = (self.depth + 1, self.network.relu_layers().count());
+            progress.begins(Standing { layer, layers, decided, left }, step, units);
         }
     }
+}
+
+/// How many units of some layers are decided.
+fn decided(stages: &[Stage]) -> usize {
+    stages.iter().flat_map(|stage| &stage.verdicts).filter(|verdict| verdict.is_some()).count()
 }
 
 /// A linear bound on the whole domain.

@@ -82,10 +82,23 @@ pub struct Options<'a> {
 
 /// Is told how an analysis goes.
 pub trait Progress: Sync {
-    /// A step begins, for so many units of a layer, or bounds of them. Layers are counted from 1.
-    fn begins(&self, layer: usize, layers: usize, step: By, units: usize);
+    /// A step begins, for so many units of a layer, or bounds of them.
+    fn begins(&self, standing: Standing, step: By, units: usize);
     /// It is through with one of them.
     fn one_done(&self);
+}
+
+/// How far an analysis has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The layer it is at, counted from 1.
+    pub layer: usize,
+    /// How many layers there are.
+    pub layers: usize,
+    /// How many units of these are decided, up to this layer.
+    pub decided: usize,
+    /// How many units of this layer are left.
+    pub left: usize,
 }
 
 /// Keeps what an analysis has found for another one.
