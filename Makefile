@@ -27,7 +27,7 @@ test: setup $(VENV)/installed
 bench: setup
 	$(CARGO) bench --workspace
 
-# Trains deep and wide networks into $(DEEP), but for those that are there, and measures how Leo does on them. Takes hours.
+# Trains deep and wide networks into $(DEEP), but for those that are there, and measures how Leo does on them. Takes long.
 TRAIN := "$${CARGO_TARGET_DIR:-target}/release/leo" train --seeds 0..3 --resume -o "$(DEEP)"
 deep: setup mnist
 	$(CARGO) build --release --quiet --bin leo
