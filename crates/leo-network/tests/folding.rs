@@ -90,7 +90,7 @@ fn elements_that_do_not_fit_their_type_are_refused() {
     }
     assert_eq!(cast(raw("k", BOOL, &[1]), 1), Ok(1.0));
     assert!(cast(raw("k", BOOL, &[2]), 1).is_err_and(|error| error.contains("an element 2 that does not fit")));
-    let unsigned = TensorProto { uint64_data: vec![1 << 32], ..narrow("k", UINT32, 0) };
+    let unsigned = TensorProto { uint64_data: vec![1 << 32], int32_data: vec![], ..narrow("k", UINT32, 0) };
     assert!(cast(unsigned, 1).is_err_and(|error| error.contains("an element 4294967296 that does not fit")));
     assert_eq!(cast(narrow("k", FLOAT16, 0x3c00), 1), Ok(1.0));
     assert!(cast(narrow("k", FLOAT16, 0x13c00), 1).is_err_and(|error| error.ends_with("does not fit its type f16")));
@@ -191,4 +191,19 @@ fn a_number_beside_the_size_of_the_batch_is_cast_too() {
     };
     assert_eq!(reshaped((1 << 32) + 3, 7), 4_294_967_296.0, "the nearest single");
     assert_eq!(reshaped((1 << 32) + 3, 6), 3.0);
+}
+
+/// What a file computes from its constants may underflow on the way, and a runtime may take that for 0.
+#[test]
+fn numbers_that_are_computed_are_not_plainly_single() -> Result<(), Box<dyn std::error::Error>> {
+    let scaled = |nodes: &[NodeProto], constants: &[TensorProto]| {
+        let last = [node("Mul", &["x", "w"], "a", &[]), node("Relu", &["a"], "y", &[])];
+        read(&model(value("x", &[0, 1]), &[nodes, &last].concat(), constants, &[value("y", &[0, 1])]))
+    };
+    let given = scaled(&[], &[floats("w", &[1], &[1e-6])])?;
+    assert!(given.is_plainly_single());
+    let computed =
+        scaled(&[node("Mul", &["p", "q"], "w", &[])], &[floats("p", &[1], &[1e-36]), floats("q", &[1], &[1e30])])?;
+    assert!(!computed.is_plainly_single());
+    Ok(())
 }

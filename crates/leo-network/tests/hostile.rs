@@ -178,12 +178,21 @@ fn files_that_ask_for_too_much() -> Result<(), Box<dyn std::error::Error>> {
             [vec![grown], chain("Relu", 200, None), vec![support::node("Relu", &["v200"], "y", &[])]].concat()
         }),
     ];
-    for (what, mut nodes) in attempts {
+    // ra100.onnx of the cases: 18 kB that took 3.2 GB.
+    let product = support::node("Mul", &["column", "wide"], "first", &[]);
+    let tied = (0..100).map(|index| {
+        let from = if index == 0 { "x".to_owned() } else { format!("v{index}") };
+        support::node("MatMul", &[&from, "first"], &format!("v{}", index + 1), &[])
+    });
+    let last = support::node("Relu", &["v100"], "y", &[]);
+    let ra100 = ("weights that are read again and again", [product].into_iter().chain(tied).chain([last]).collect());
+    for (what, mut nodes) in attempts.into_iter().chain([ra100]) {
         let mut constants = vec![
             support::floats("none", &[huge, 0], &[]),
             support::floats("row", &[4096], &column),
             support::floats("column", &[4096, 1], &column),
             support::floats("column3", &[4096, 1, 1], &column),
+            support::floats("wide", &[1, 4096], &column),
         ];
         if what.contains("doubles") {
             constants.push(support::ints("first", &[1]));

@@ -2,11 +2,16 @@
 
 mod support;
 
-use leo_network::onnx::proto::{AttributeProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto};
-use leo_network::onnx::{Document, Export, Float};
+use std::path::Path;
+
+use leo_network::onnx::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, StringStringEntryProto,
+    TensorProto, TrainingInfoProto,
+};
+use leo_network::onnx::{Document, Export, Float, Part};
 use leo_network::op::{Dense, Matrix, Op};
-use leo_network::{Network, Shape, ValueId};
-use support::{branched, bytes, floats, graph, int, model, node, outputs, read, small, value};
+use leo_network::{Format, Model, Network, Shape, ValueId};
+use support::{branched, bytes, floats, graph, int, ints, model, node, outputs, read, small, value};
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
 
@@ -127,6 +132,119 @@ fn what_cannot_be_read_is_named() {
     );
 }
 
+/// A file of the cases that people sent in, where there are any beside the project.
+fn case(name: &str) -> Option<Result<Model, String>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases").join(name);
+    if !path.exists() {
+        eprintln!("skipped: there is no shared/cases/{name} beside the project");
+        return None;
+    }
+    Some(Model::load(&path).map_err(|error| error.problem.to_string()))
+}
+
+/// Why the network of a file that can be read cannot be replaced.
+fn hindrance(document: &Document) -> String {
+    document.check_rewritable().expect_err("something is in the way").to_string()
+}
+
+#[test]
+fn dup_a_constant_that_is_there_twice_is_refused() {
+    let twice = "constant \"b1\" is there twice; programs take the first, the last or neither";
+    assert_eq!(refusal(|model| graph(model).initializer.push(floats("b1", &[2], &[9.0, 9.0]))), twice);
+    let sparse = SparseTensorProto { values: Some(floats("b1", &[1], &[9.0])), ..SparseTensorProto::default() };
+    assert_eq!(refusal(|model| graph(model).sparse_initializer.push(sparse)), twice);
+    let inputs = refusal(|model| graph(model).input.push(value("x", &[0, 3])));
+    assert_eq!(inputs, "input \"x\" is there twice; programs take the first, the last or neither");
+    let said = case("dup.onnx").map(|read| read.map(drop).expect_err("must be refused"));
+    assert!(said.is_none_or(|said| said.starts_with("constant \"W\" is there twice")));
+}
+
+#[test]
+fn numbers_in_two_fields_are_refused() {
+    let refused = refusal(|model| tensor(model, "b1").float_data = vec![7.0, 7.0]);
+    assert_eq!(
+        refused,
+        "node \"make_g\" (Gemm): tensor \"b1\" has its numbers in several places: float_data, raw_data"
+    );
+    let refused = refusal(|model| tensor(model, "b1").data_location = Some(1));
+    assert!(refused.ends_with("has its numbers in several places: raw_data, external_data"), "{refused}");
+}
+
+#[test]
+fn a_function_cannot_stand_for_an_operator_that_leo_knows() {
+    let function =
+        FunctionProto { name: Some("Scaler".into()), domain: Some("ai.onnx.ml".into()), ..FunctionProto::default() };
+    let refused = refusal(|model| model.functions.push(function.clone()));
+    assert_eq!(refused, "defines the operator \"Scaler\" of ONNX's own set anew, which Leo does not read");
+    let mut other = small();
+    other.functions.push(FunctionProto { name: Some("Other".into()), ..function });
+    assert!(read(&other).is_ok());
+}
+
+/// Whoever runs the file can put other numbers in its place, for which nothing would be proved.
+#[test]
+fn ovr_a_weight_that_is_an_input_too_is_not_rewritten() -> Anything {
+    let mut listed = small();
+    graph(&mut listed).input.push(value("w1", &[2, 3]));
+    let said = "cannot be rewritten: constant \"w1\" is an input too, so that other numbers can be put in its place when the network \
+                is run; `leo convert` writes a file in which it is a constant alone";
+    let document = read(&listed)?;
+    assert_eq!(hindrance(&document), said);
+    let y = document.network().outputs().to_vec();
+    let part = Part { from: ValueId::INPUT, to: y, network: document.network().clone() };
+    assert_eq!(document.splice(&[part], None).map(drop).map_err(|error| error.to_string()), Err(said.to_owned()));
+    let fixed = document.with_fixed_constants()?;
+    assert!(fixed.check_rewritable().is_ok());
+    assert_eq!(bytes(fixed.model()), bytes(&small()));
+    // Before version 4 of the format, all constants are listed, and none can be replaced.
+    listed.ir_version = Some(3);
+    assert!(read(&listed)?.check_rewritable().is_ok());
+    assert_eq!(bytes(read(&listed)?.with_fixed_constants()?.model()), bytes(&listed));
+    // What only the tail reads stays as it is.
+    let mut tail = small();
+    graph(&mut tail).node.push(node("Pow", &["y", "power"], "q", &[]));
+    graph(&mut tail).initializer.push(floats("power", &[1], &[2.0]));
+    graph(&mut tail).input.push(value("power", &[1]));
+    graph(&mut tail).output.push(value("q", &[0, 2]));
+    assert!(read(&tail)?.check_rewritable().is_ok());
+
+    if let Some(Format::Onnx(document)) = case("ovr.onnx").transpose()?.map(|model| model.format().clone()) {
+        assert!(hindrance(&document).contains("constant \"W\" is an input too"));
+    }
+    Ok(())
+}
+
+/// Between two casts numbers overflow, and without them they would not.
+#[test]
+fn sx_quant_numbers_cut_down_to_half_precision_are_not_rewritten() -> Anything {
+    let cast = |from: &str, to: &str, code: i64| node("Cast", &[from], to, &[int("to", code)]);
+    let mut quantised = small();
+    node_at(&mut quantised, 1).input[0] = "wide".into();
+    graph(&mut quantised).node.extend([cast("flat", "narrow", 10), cast("narrow", "wide", 1)]);
+    assert_eq!(
+        hindrance(&read(&quantised)?),
+        "cannot be rewritten: node \"make_g\" reads numbers that were cut down to f16 and cast back, which a network \
+         without that would not do alike"
+    );
+    // A network that is in half precision from one cast to the other is one network.
+    let halves = |name: &str| TensorProto { data_type: Some(10), ..floats(name, &[], &[]) };
+    let mut half = small();
+    for name in ["w1", "b1", "w2", "b2"] {
+        let of = tensor(&mut half, name);
+        let numbers = of.raw_data().len() / 4;
+        *of = TensorProto { raw_data: Some(vec![0; 2 * numbers].into()), dims: of.dims.clone(), ..halves(name) };
+    }
+    node_at(&mut half, 1).input[0] = "narrow".into();
+    node_at(&mut half, 4).input[0] = "wide".into();
+    graph(&mut half).node.extend([cast("flat", "narrow", 10), cast("y", "wide", 1)]);
+    assert!(read(&half)?.check_rewritable().is_ok());
+
+    if let Some(Format::Onnx(document)) = case("sx_quant.onnx").transpose()?.map(|model| model.format().clone()) {
+        assert!(hindrance(&document).contains("cut down to f16"));
+    }
+    Ok(())
+}
+
 #[test]
 fn external_data_stay_inside_the_folder() -> Anything {
     let folder = tempfile::tempdir()?;
@@ -154,6 +272,8 @@ fn external_data_stay_inside_the_folder() -> Anything {
     assert_eq!(*read_back.network(), *read(&small())?.network());
     let written = Document::from_bytes(read_back.to_bytes()?, None)?;
     assert_eq!(bytes(written.model()), bytes(&small()), "written back, the file stands alone");
+    assert_eq!(read_back.external_files(), [inside.join("w1.bin")]);
+    assert!(written.external_files().is_empty());
     let absolute = folder.path().join("secret.bin").display().to_string();
     for location in ["../secret.bin", "link.bin", ".", "", &absolute] {
         let error = located(location, Some("24")).map(|_| ()).expect_err(location);
@@ -166,6 +286,39 @@ fn external_data_stay_inside_the_folder() -> Anything {
     assert!(located("twice.bin", None).map(|_| ()).expect_err("twice").contains("\"location\" is said twice"));
     assert!(located("none.bin", Some("24")).map(|_| ()).expect_err("missing").contains("does not exist"));
     assert!(located("w1.bin", Some("2400000000000")).map(|_| ()).expect_err("short").contains("is too short"));
+    Ok(())
+}
+
+/// Whoever overwrites a file that a tensor has its data in changes the model, wherever that tensor is.
+#[test]
+fn every_file_with_data_is_known() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let external = |file: &str| TensorProto {
+        data_location: Some(1),
+        external_data: vec![StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) }],
+        ..floats("w", &[1], &[])
+    };
+    let mut model = small();
+    // Not read, but kept: a function that nothing calls, with a graph in it.
+    let with_tensor = |file: &str| AttributeProto { t: Some(external(file)), ..int(file, 0) };
+    let inner = GraphProto {
+        initializer: vec![external("inner.bin"), floats("here", &[1], &[1.0])],
+        sparse_initializer: vec![SparseTensorProto { indices: Some(external("sparse.bin")), ..Default::default() }],
+        node: vec![node("Constant", &[], "c", &[with_tensor("deep.bin")])],
+        ..GraphProto::default()
+    };
+    let outer = AttributeProto { g: Some(Box::new(inner)), ..int("body", 0) };
+    let function = FunctionProto {
+        domain: Some("mine".into()),
+        node: vec![node("Constant", &[], "c", &[with_tensor("function.bin"), with_tensor("deep.bin"), outer])],
+        ..FunctionProto::default()
+    };
+    model.functions.push(function);
+    let training = GraphProto { initializer: vec![external("training.bin")], ..GraphProto::default() };
+    model.training_info.push(TrainingInfoProto { algorithm: Some(training), ..TrainingInfoProto::default() });
+    let document = Document::from_bytes(bytes(&model), Some(folder.path()))?;
+    let names = ["deep.bin", "function.bin", "inner.bin", "sparse.bin", "training.bin"];
+    assert_eq!(document.external_files(), names.map(|name| folder.path().join(name)));
     Ok(())
 }
 
@@ -220,7 +373,7 @@ fn the_size_of_the_batch_is_not_cast_to_something_else() {
             node("Reshape", &["x", "target"], "flat", &[]),
         ];
         graph(model).node.splice(0..1, reshape);
-        graph(model).initializer.extend([support::ints("first", &[0]), support::ints("rest", &[-1])]);
+        graph(model).initializer.extend([ints("first", &[0]), ints("rest", &[-1])]);
     });
     assert_eq!(refused, "node \"make_truth\" (Cast): it casts the size of the batch to type 9");
 }
@@ -313,5 +466,19 @@ fn a_file_without_layers_is_a_network_too() -> Anything {
         &[value("y", &[1])],
     );
     assert!(read(&constant).expect_err("no network").contains("does not depend on the input"));
+    Ok(())
+}
+
+/// Without axes, Squeeze takes away the axis of a batch that happens to have one sample, and only of such a batch.
+#[test]
+fn squeeze_without_axes_is_not_for_batches_of_any_size() -> Anything {
+    let squeezed = |batch: i64, axes: &[&str]| {
+        let inputs = [&["x"], axes].concat();
+        let nodes = [node("Squeeze", &inputs, "s", &[]), node("Relu", &["s"], "y", &[])];
+        read(&model(value("x", &[batch, 1, 3]), &nodes, &[ints("axes", &[1])], &[value("y", &[batch, 3])]))
+    };
+    assert!(squeezed(0, &["axes"]).is_ok() && squeezed(4, &[]).is_ok());
+    let refused = squeezed(0, &[]).err().ok_or("a batch of one sample would lose its axis")?;
+    assert!(refused.contains("Squeeze") || refused.contains("make_s"), "{refused}");
     Ok(())
 }

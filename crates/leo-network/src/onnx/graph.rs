@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::OnnxError;
-use super::proto::{GraphProto, NodeProto, ValueInfoProto};
+use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
 /// What a node is called in messages: its name, or what it makes if it has none.
 pub(super) fn label(node: &NodeProto) -> String {
@@ -104,16 +104,47 @@ fn producers(graph: &GraphProto) -> Result<HashMap<&str, usize>, OnnxError> {
     Ok(producers)
 }
 
+/// Refuses a graph in which two constants or two inputs have the same name.
+pub(super) fn check_given_once(graph: &GraphProto) -> Result<(), OnnxError> {
+    let inputs = graph.input.iter().map(|input| input.name());
+    twice("constant", constant_names(graph))?;
+    twice("input", inputs)
+}
+
+fn twice<'a>(what: &'static str, mut names: impl Iterator<Item = &'a str>) -> Result<(), OnnxError> {
+    let mut seen = HashSet::new();
+    match names.find(|name| !seen.insert(*name)) {
+        Some(name) => Err(OnnxError::GivenTwice { what, name: name.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// The names of constants, sparse ones included.
+fn constant_names(graph: &GraphProto) -> impl Iterator<Item = &str> {
+    let sparse = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref());
+    graph.initializer.iter().chain(sparse).map(|tensor| tensor.name())
+}
+
 /// The names that no node needs to make: constants and inputs.
 pub(super) fn given_names(graph: &GraphProto) -> HashSet<&str> {
-    let constants = graph.initializer.iter().map(|tensor| tensor.name());
-    let sparse =
-        graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()).map(|values| values.name());
-    constants.chain(sparse).chain(graph.input.iter().map(|input| input.name())).collect()
+    constant_names(graph).chain(graph.input.iter().map(|input| input.name())).collect()
+}
+
+/// The first version of the format in which constants need not be listed as inputs too.
+pub(super) const CONSTANTS_ALONE: i64 = 4;
+
+/// The constants that are listed as inputs although they need not be: whoever runs the file can put others in their
+/// place.
+pub(super) fn replaceable(model: &ModelProto) -> HashSet<&str> {
+    let Some(graph) = model.graph.as_ref().filter(|_| model.ir_version() >= CONSTANTS_ALONE) else {
+        return HashSet::new();
+    };
+    let constants: HashSet<&str> = constant_names(graph).collect();
+    graph.input.iter().map(|input| input.name()).filter(|name| constants.contains(name)).collect()
 }
 
 /// The inputs that are not constants with a default, as files before IR version 4 list these too.
 pub(super) fn true_inputs(graph: &GraphProto) -> Vec<&ValueInfoProto> {
-    let constants: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name()).collect();
+    let constants: HashSet<&str> = constant_names(graph).collect();
     graph.input.iter().filter(|input| !constants.contains(input.name())).collect()
 }

@@ -14,13 +14,14 @@ use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
 use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
 use super::tensor::{Tensor, TensorError};
-use super::{OnnxError, Reason, is_native};
+use super::{Hindrance, OnnxError, Reason, is_native};
 use crate::network::{Builder, Network, ValueId};
-use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Reshape, Sum, Transpose};
+use crate::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Operator, Reshape, Sum, Transpose};
 use crate::shape::{NetworkError, Shape};
 use crate::tail::{Function, Source, Tail, TailNode};
 
-/// How many numbers the constants that are made from constants may have, beyond a few for each in the file: 256 MiB.
+/// How many numbers the constants that are made from constants may have, and the network's weights, beyond a few for
+/// each in the file: 256 MiB.
 const FOLDED_ELEMENTS: usize = 1 << 25;
 
 /// A value that the network computes, and how ONNX sees it.
@@ -29,6 +30,8 @@ pub(super) struct Computed {
     pub(super) id: ValueId,
     pub(super) dims: Dims,
     pub(super) float: Float,
+    /// The half precision that it was cut down to before it was cast to what it is now.
+    pub(super) narrowed: Option<Float>,
 }
 
 /// What a name in the graph stands for.
@@ -62,21 +65,31 @@ pub(super) struct Imported {
     pub(super) names: HashMap<ValueId, (String, Computed)>,
     /// What each name stands for, where that is a value of the network.
     pub(super) computed: HashMap<String, Computed>,
+    /// What is in the way of rewriting it.
+    pub(super) hindrance: Option<Hindrance>,
+    /// The constants, those made from constants included.
+    pub(super) constants: HashMap<String, Rc<Tensor>>,
 }
 
 /// Reads a graph. A batch of fixed size that the graph does not keep apart is part of the sample.
-pub(super) fn import(graph: &GraphProto, opset: i64, folder: Option<&Path>) -> Result<Imported, OnnxError> {
+pub(super) fn import(
+    graph: &GraphProto,
+    opset: i64,
+    folder: Option<&Path>,
+    replaceable: &HashSet<&str>,
+) -> Result<Imported, OnnxError> {
     let [input] = true_inputs(graph)[..] else {
         let names = true_inputs(graph).iter().map(|input| input.name().to_owned()).collect();
         return Err(OnnxError::Inputs { names });
     };
     let (declared, float) = declared_input(input)?;
-    let attempt = Importer::run(graph, opset, folder, input, Dims::new(declared.clone()), float);
+    let read = |axes: Vec<Axis>| Importer::run(graph, opset, folder, replaceable, input, Dims::new(axes), float);
+    let attempt = read(declared.clone());
     match (attempt, declared.first()) {
         (Err(OnnxError::Node { reason: Reason::MixesBatch, .. }), Some(&Axis::Batch(Some(samples)))) => {
             let mut whole = declared;
             whole[0] = Axis::Fixed(samples);
-            Importer::run(graph, opset, folder, input, Dims::new(whole), float)
+            read(whole)
         }
         (attempt, _) => attempt,
     }
@@ -128,9 +141,12 @@ pub(super) struct Importer<'a> {
     /// The values that leave the network, and the position of each.
     leaving: Vec<ValueId>,
     positions: HashMap<ValueId, usize>,
-    /// How many numbers the file's constants have, and how many those that were made from them.
+    /// How many numbers the file's constants have, how many those that were made from them, and how many the network's
+    /// operators have of their own: a constant that several read is there several times.
     decoded: usize,
     folded: usize,
+    weights: usize,
+    hindrance: Option<Hindrance>,
 }
 
 impl<'a> Importer<'a> {
@@ -138,13 +154,14 @@ impl<'a> Importer<'a> {
         graph: &'a GraphProto,
         opset: i64,
         folder: Option<&'a Path>,
+        replaceable: &HashSet<&str>,
         input: &'a ValueInfoProto,
         dims: Dims,
         float: Float,
     ) -> Result<Imported, OnnxError> {
         let wrong = |error: NetworkError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
         let sample = dims.sample().map_err(wrong)?;
-        let computed = Computed { id: ValueId::INPUT, dims, float };
+        let computed = Computed { id: ValueId::INPUT, dims, float, narrowed: None };
         let mut importer = Self {
             builder: Network::builder(sample),
             opset,
@@ -157,6 +174,8 @@ impl<'a> Importer<'a> {
             positions: HashMap::new(),
             decoded: 0,
             folded: 0,
+            weights: 0,
+            hindrance: None,
         };
         importer.define(input.name(), Value::Computed(computed.clone()));
         for values in graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()) {
@@ -185,6 +204,7 @@ impl<'a> Importer<'a> {
                 return Err(at(culprit, reason.clone()));
             }
             importer.lower(&call).map_err(|reason| at(node, reason))?;
+            importer.note_hindrance(&call, replaceable);
         }
         let mut outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
         importer.reorder(graph, &mut outputs);
@@ -193,9 +213,10 @@ impl<'a> Importer<'a> {
         }
         let inner = importer.inner(graph);
         let named = importer.computed();
-        let Self { builder, leaving, tail, names, .. } = importer;
+        let constants = importer.constants();
+        let Self { builder, leaving, tail, names, hindrance, .. } = importer;
         let network = builder.finish(leaving).map_err(wrong)?;
-        Ok(Imported { network, tail, input: computed, outputs, inner, names, computed: named })
+        Ok(Imported { network, tail, input: computed, outputs, inner, names, computed: named, hindrance, constants })
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -253,7 +274,7 @@ impl<'a> Importer<'a> {
         };
         if let Value::Constant(tensor) = &made {
             self.folded += tensor.elements();
-            if self.folded > FOLDED_ELEMENTS + 4 * self.decoded {
+            if self.folded > self.allowance() {
                 return Err(Reason::Unusable(
                     "is one too many: constants made from constants take too much room".to_owned(),
                 ));
@@ -265,6 +286,25 @@ impl<'a> Importer<'a> {
             self.define(name, if position == 0 { made.clone() } else { further.clone() });
         }
         Ok(())
+    }
+
+    /// Looks for what a rewrite could not keep in a call that is not for the tail.
+    fn note_hindrance(&mut self, call: &Call<'a>, replaceable: &HashSet<&str>) {
+        let made = call.node.output.first().and_then(|name| self.values.get(name.as_str()));
+        if self.hindrance.is_some() || matches!(made, Some(Value::Tail { .. })) {
+            return;
+        }
+        let constant = call.node.input.iter().find(|name| replaceable.contains(name.as_str()));
+        let narrowed = call.inputs.iter().flatten().find_map(|input| match (input, made) {
+            // What passes numbers on as they are, another Cast perhaps, does nothing with them.
+            (Value::Computed(input), Some(Value::Computed(made))) if made.id != input.id => input.narrowed,
+            _ => None,
+        });
+        self.hindrance = match (constant, narrowed) {
+            (Some(constant), _) => Some(Hindrance::Replaceable { constant: constant.clone() }),
+            (None, Some(float)) => Some(Hindrance::Narrowed { node: label(call.node), float }),
+            (None, None) => None,
+        };
     }
 
     /// The first operator of the tail that a call depends on.
@@ -381,6 +421,15 @@ impl<'a> Importer<'a> {
         self.values.iter().filter_map(computed).collect()
     }
 
+    /// The constants by their names.
+    fn constants(&self) -> HashMap<String, Rc<Tensor>> {
+        let constant = |(name, value): (&&str, &Value)| match value {
+            Value::Constant(tensor) => Some(((*name).to_owned(), tensor.clone())),
+            _ => None,
+        };
+        self.values.iter().filter_map(constant).collect()
+    }
+
     fn output(&mut self, name: &str) -> (Source, Option<Dims>) {
         match self.values.get(name).cloned() {
             Some(Value::Computed(computed)) => (self.leave(computed.id), Some(computed.dims)),
@@ -392,10 +441,22 @@ impl<'a> Importer<'a> {
 
 /// What the lowering functions build with. Each takes values as ONNX sees them and gives one back.
 impl Importer<'_> {
+    /// How many numbers may be made from the file's: a small file must not take much room.
+    fn allowance(&self) -> usize {
+        FOLDED_ELEMENTS + 4 * self.decoded
+    }
+
     fn add(&mut self, op: impl Into<Op>, operands: &[ValueId], dims: Dims, float: Float) -> Result<Computed, Reason> {
+        let op = op.into();
+        self.weights += op.parameters();
+        if self.weights > self.allowance() {
+            return Err(Reason::Unusable(
+                "is one too many: constants that are read again and again take too much room".to_owned(),
+            ));
+        }
         let id = self.builder.add(self.node.clone(), op, operands)?;
         debug_assert_eq!(Ok(self.builder.shape(id).clone()), dims.sample());
-        Ok(Computed { id, dims, float })
+        Ok(Computed { id, dims, float, narrowed: None })
     }
 
     /// An operator that keeps the shape.

@@ -12,11 +12,12 @@ use prost::Message;
 
 use super::dims::{Axis, Dims};
 use super::element::Float;
+use super::graph::replaceable;
 use super::import::Computed;
 use super::proto::{
     AttributeProto, FunctionProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto, TypeValue,
 };
-use super::{Document, OnnxError, embed, is_native};
+use super::{Document, Hindrance, OnnxError, embed, is_native};
 use crate::model::{Format, Model};
 
 /// In what two files differ to the outside.
@@ -44,9 +45,12 @@ pub enum Difference {
     /// The precision that numbers are cut down to on the way.
     #[error("one computes in {}, the other does not", .0.name())]
     HalfPrecision(Float),
-    /// A name that could stand for either of two constants.
-    #[error("constant {0:?} is there twice in one of them")]
-    Ambiguous(String),
+    /// The inputs that have a default.
+    #[error("the inputs that can be left out differ: {} and {}", listed(.0), listed(.1))]
+    Defaults(Vec<String>, Vec<String>),
+    /// A network that is not all there is between the input and the outputs.
+    #[error("one of them is more than its network: {0}")]
+    Hindered(Hindrance),
     /// What comes after the network.
     #[error("{value:?} {reason}")]
     Tail {
@@ -67,6 +71,9 @@ impl From<OnnxError> for Difference {
 }
 
 fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -82,7 +89,14 @@ impl Model {
     pub fn check_interface(&self, other: &Self) -> Result<(), Difference> {
         let documents = [self.as_document()?, other.as_document()?];
         let [first, second] = [&*documents[0], &*documents[1]];
+        for document in [first, second] {
+            // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes such where a file mixes types.
+            if let Some(hindrance @ Hindrance::Replaceable { .. }) = &document.hindrance {
+                return Err(Difference::Hindered(hindrance.clone()));
+            }
+        }
         check_input(first, second)?;
+        check_defaults(first, second)?;
         check_declared_outputs(first, second)?;
         check_precision(first, second)?;
         check_tails(first, second)?;
@@ -110,6 +124,16 @@ fn check_input(first: &Document, second: &Document) -> Result<(), Difference> {
         return Err(Difference::InputShape(a.dims.to_string(), b.dims.to_string()));
     }
     Ok(())
+}
+
+/// The inputs that can be left out are the same. What stands in their place then is compared where it is read.
+fn check_defaults(first: &Document, second: &Document) -> Result<(), Difference> {
+    let [a, b] = [first, second].map(|document| {
+        let mut names: Vec<String> = replaceable(&document.model).into_iter().map(str::to_owned).collect();
+        names.sort_unstable();
+        names
+    });
+    if a == b { Ok(()) } else { Err(Difference::Defaults(a, b)) }
 }
 
 /// Whether two values have the same axes, up to a batch whose size only one of the files fixes.
@@ -191,6 +215,8 @@ struct Side<'a> {
     /// By the names of what they make: nodes.
     makers: HashMap<&'a str, Maker<'a>>,
     constants: HashMap<&'a str, Constant<'a>>,
+    /// The constants among them that are inputs too.
+    replaceable: HashSet<&'a str>,
 }
 
 #[derive(Clone, Copy)]
@@ -232,19 +258,13 @@ impl<'a> Side<'a> {
         let graph = model.graph.as_ref().ok_or(OnnxError::NoGraph)?;
         let dense = graph.initializer.iter().map(|tensor| (tensor.name(), Constant::Dense(tensor)));
         let named = |sparse: &'a SparseTensorProto| Some((sparse.values.as_ref()?.name(), Constant::Sparse(sparse)));
-        let mut constants = HashMap::new();
-        for (name, constant) in dense.chain(graph.sparse_initializer.iter().filter_map(named)) {
-            // Programs need not agree on which of the two counts.
-            if constants.insert(name, constant).is_some() {
-                return Err(Difference::Ambiguous(name.to_owned()));
-            }
-        }
+        let constants = dense.chain(graph.sparse_initializer.iter().filter_map(named)).collect();
         let mut makers = HashMap::new();
         for (index, node) in graph.node.iter().enumerate() {
             let made = node.output.iter().enumerate();
             makers.extend(made.map(|(place, name)| (name.as_str(), Maker { node, index, place })));
         }
-        Ok(Self { document, model, makers, constants })
+        Ok(Self { document, model, makers, constants, replaceable: replaceable(model) })
     }
 
     fn origin(&self, name: &str) -> Result<Origin<'a>, String> {
@@ -305,6 +325,11 @@ impl<'a> Walk<'a> {
     /// Compares how two values are made, up to the values that they are made from, which are returned.
     fn compare(&mut self, [a, b]: [&str; 2]) -> Result<Vec<[&'a str; 2]>, String> {
         let [first, second] = &self.sides;
+        if a != b && (first.replaceable.contains(a) || second.replaceable.contains(b)) {
+            return Err(format!(
+                "is an input that can be left out, and another one is read in its place: {a:?} and {b:?}"
+            ));
+        }
         match (first.origin(a)?, second.origin(b)?) {
             (Origin::Nothing, Origin::Nothing) => Ok(vec![]),
             (Origin::Network(a), Origin::Network(b)) => self.compare_computed(a, b).map(|()| vec![]),

@@ -50,6 +50,9 @@ pub enum TensorError {
     /// Mostly zeros, and stored so.
     #[error("is sparse, which Leo does not read")]
     Sparse,
+    /// Numbers here and there, of which programs take one or the other.
+    #[error("has its numbers in several places: {}", .0.join(", "))]
+    Several(Vec<&'static str>),
     /// Stored in chunks.
     #[error("is stored in segments, which Leo does not read")]
     Segmented,
@@ -186,13 +189,38 @@ impl Tensor {
     }
 }
 
+/// Where a tensor has its data if these are in another file: its name, relative to the model's folder.
+pub(super) fn external_location(proto: &TensorProto) -> Option<&str> {
+    let mut locations = proto.external_data.iter().filter(|entry| entry.key() == "location");
+    locations.next().filter(|_| proto.data_location() == EXTERNAL).map(|entry| entry.value())
+}
+
 /// A tensor's bytes, if that is how it is stored; external data are read from their file.
 pub(super) fn raw_data(proto: &TensorProto, folder: Option<&Path>) -> Result<Option<Bytes>, TensorError> {
+    let places = places(proto);
+    if places.len() > 1 {
+        return Err(TensorError::Several(places));
+    }
     if proto.data_location() == EXTERNAL {
         return external_data(proto, folder).map(Some);
     }
     // Some writers leave an empty string beside typed fields.
     Ok(proto.raw_data.clone().filter(|raw| !raw.is_empty()))
+}
+
+/// The fields that a tensor has numbers in.
+fn places(proto: &TensorProto) -> Vec<&'static str> {
+    let places = [
+        ("float_data", !proto.float_data.is_empty()),
+        ("int32_data", !proto.int32_data.is_empty()),
+        ("string_data", !proto.string_data.is_empty()),
+        ("int64_data", !proto.int64_data.is_empty()),
+        ("raw_data", !proto.raw_data().is_empty()),
+        ("double_data", !proto.double_data.is_empty()),
+        ("uint64_data", !proto.uint64_data.is_empty()),
+        ("external_data", proto.data_location() == EXTERNAL),
+    ];
+    places.into_iter().filter(|(_, has)| *has).map(|(place, _)| place).collect()
 }
 
 fn external_data(proto: &TensorProto, folder: Option<&Path>) -> Result<Bytes, TensorError> {

@@ -40,6 +40,10 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
     let dims = subject.dims();
     let squeezed: Vec<usize> = match call.ints("axes", 1)? {
         Some(axes) => axes.iter().map(|&axis| dims.axis(axis)).collect::<Result<_, _>>()?,
+        // A batch of one sample loses its axis then.
+        None if dims.axes().iter().any(|axis| matches!(axis, Axis::Batch(None | Some(1)))) => {
+            return Err(Reason::MixesBatch);
+        }
         None => (0..dims.rank()).filter(|&axis| dims.axes()[axis] == Axis::Fixed(1)).collect(),
     };
     let mut kept = Vec::new();

@@ -39,9 +39,16 @@ pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reaso
     }
     match (call.subject()?, Float::from_code(target)) {
         (Subject::Constant(tensor), _) => tensor.cast(target).map(|cast| Value::Constant(cast.into())),
-        (Subject::Computed(computed), Some(float)) => Ok(Value::Computed(Computed { float, ..computed.clone() })),
+        (Subject::Computed(computed), Some(float)) => Ok(Value::Computed(cast_computed(computed, float))),
         (Subject::Computed(_), None) => Err(Reason::NotAffine("casts to a type that is not a float")),
     }
+}
+
+/// The same value as another type, which remembers if it was of half precision and may have lost something there.
+fn cast_computed(computed: &Computed, float: Float) -> Computed {
+    let before = Some(computed.float).filter(|before| matches!(before, Float::F16 | Float::Bf16));
+    let narrowed = before.or(computed.narrowed).filter(|narrowed| *narrowed != float);
+    Computed { float, narrowed, ..computed.clone() }
 }
 
 pub(super) fn constant(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
