@@ -1,17 +1,15 @@
-//! Whole files in and out: with limits and clear refusals on the way in, never half written on the way out.
+//! Whole files in, with limits and clear refusals; what can be wrong with a file.
 
 use std::fs::{File, Metadata, metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use tempfile::{NamedTempFile, TempPath};
 
 use crate::array::ArrayError;
 use crate::domain::DomainError;
 use crate::nnet::NnetError;
 use crate::onnx::OnnxError;
-use crate::unfinished::{Unfinished, naming};
 use crate::vnnlib::VnnlibError;
 
 /// The largest file that is read: 2 GiB, the most that ONNX's encoding allows.
@@ -19,6 +17,10 @@ const MAX_FILE: u64 = 1 << 31;
 
 /// The most that a gzip file may unpack to: 1 GiB.
 const MAX_UNPACKED: u64 = 1 << 30;
+
+/// How many times its size a gzip file of text may unpack to, and how much it may have in any case: ours are packed to a half or a quarter.
+const MAX_GROWTH: u64 = 32;
+const ALWAYS_UNPACKED: u64 = 1 << 20;
 
 /// What went wrong with a file: which one, where in it, and why, on one line.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,14 @@ pub enum Problem {
     /// The operating system would not let us write it.
     #[error("cannot be written: {0}")]
     Write(io::Error),
+    /// A file of this name is there, and is not to be replaced.
+    #[error("is there already")]
+    Exists,
+    /// Another program wrote to the same name at the same time.
+    #[error(
+        "was overwritten by another program as it was written; files that belong together may not do so now: run this again"
+    )]
+    Overwritten,
     /// A folder where a file should be.
     #[error("is a directory, not a file")]
     Directory,
@@ -57,6 +67,11 @@ pub enum Problem {
         /// Whether they are counted after gzip.
         unpacked: bool,
     },
+    /// Gzip data that are next to nothing until they are unpacked.
+    #[error(
+        "unpacks to more than {MAX_GROWTH} times its size, as no file of this kind does; unpack it first if it should"
+    )]
+    Bomb,
     /// Broken gzip data.
     #[error("is not a whole gzip file: {0}")]
     Gzip(io::Error),
@@ -106,7 +121,22 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
     read(path).map_err(|problem| problem.in_file(path))
 }
 
+/// Reads a whole file as [`read_file`] does, if it is of a kind that gzip makes a few times smaller. A network can be all zeros, and a thousand times
+/// smaller; what is written for people or as JSON cannot, and takes many times its length to parse.
+///
+/// # Errors
+/// As for [`read_file`], or if it unpacks to much more than its size.
+pub fn read_text_file(path: &Path) -> Result<Vec<u8>, FileError> {
+    let limit = |packed: u64| (MAX_GROWTH * packed + ALWAYS_UNPACKED, Problem::Bomb);
+    read_unpacking(path, limit).map_err(|problem| problem.in_file(path))
+}
+
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    read_unpacking(path, |_| (MAX_UNPACKED, Problem::TooLarge { limit: MAX_UNPACKED, unpacked: true }))
+}
+
+/// Reads a file. The limit says how much so many packed bytes may unpack to, and what is wrong with more.
+fn read_unpacking(path: &Path, limit: impl FnOnce(u64) -> (u64, Problem)) -> Result<Vec<u8>, Problem> {
     let about = metadata(path).map_err(Problem::Read)?;
     if about.is_dir() {
         return Err(Problem::Directory);
@@ -125,7 +155,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
         return Err(Problem::TooLarge { limit: MAX_FILE, unpacked: false });
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        bytes = unpack(&bytes)?;
+        let (limit, beyond) = limit(bytes.len() as u64);
+        let limit = limit.min(MAX_UNPACKED);
+        bytes = unpack(&bytes, limit)?;
+        if bytes.len() as u64 > limit {
+            return Err(beyond);
+        }
     }
     if bytes.is_empty() {
         return Err(Problem::Empty);
@@ -143,154 +178,11 @@ fn is_pipe(_: &Metadata) -> bool {
     false
 }
 
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, Problem> {
+/// Unpacks gzip data, up to the first byte beyond a limit.
+fn unpack(packed: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
-    MultiGzDecoder::new(packed).take(MAX_UNPACKED + 1).read_to_end(&mut bytes).map_err(Problem::Gzip)?;
-    if bytes.len() as u64 > MAX_UNPACKED {
-        return Err(Problem::TooLarge { limit: MAX_UNPACKED, unpacked: true });
-    }
+    MultiGzDecoder::new(packed).take(limit + 1).read_to_end(&mut bytes).map_err(Problem::Gzip)?;
     Ok(bytes)
-}
-
-/// Writes a whole file under a temporary name beside `path`, then renames it: whoever looks at `path` sees the old
-/// file or the new one, never a part. A link is followed. What is no regular file, such as a pipe or a device, is written to as it is.
-///
-/// # Errors
-/// If the folder does not exist or cannot be written to, or the disk is full. `path` is then as it was.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    write_together(&[(path, bytes)])
-}
-
-/// Writes files that belong together, each as [`write_atomically`] does. None gets its name before all are complete, and if one cannot get it, those
-/// before it give theirs back.
-///
-/// # Errors
-/// As for one file. All are then as they were, but for what is no regular file and has taken what was written.
-pub fn write_together(files: &[(&Path, &[u8])]) -> Result<(), FileError> {
-    let failed = |path: &Path, error: io::Error| Problem::Write(error).in_file(path);
-    let (mut special, mut complete) = (Vec::new(), Vec::new());
-    for &(path, bytes) in files {
-        match prepare(path, bytes).map_err(|error| failed(path, error))? {
-            Prepared::Special(file) => special.push((path, file, bytes)),
-            Prepared::Complete(file) => complete.push((path, file)),
-        }
-    }
-    for (path, mut file, bytes) in special {
-        file.write_all(bytes).map_err(|error| failed(path, error))?;
-    }
-    // A program that is stopped now has all of them or none.
-    let _naming = naming();
-    let mut named: Vec<Named> = Vec::new();
-    for (path, file) in complete {
-        match file.name() {
-            Ok(file) => named.push(file),
-            Err(error) => {
-                named.into_iter().rev().for_each(Named::undo);
-                return Err(failed(path, error));
-            }
-        }
-    }
-    Ok(())
-}
-
-enum Prepared {
-    Complete(Complete),
-    /// No regular file: it takes what is written at once.
-    Special(File),
-}
-
-/// A file that is complete, and only its name is missing.
-struct Complete {
-    file: NamedTempFile,
-    path: PathBuf,
-    _unfinished: Unfinished,
-}
-
-impl Complete {
-    fn folder(&self) -> &Path {
-        self.file.path().parent().unwrap_or(Path::new("."))
-    }
-
-    fn name(self) -> io::Result<Named> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".leo-").suffix(".old");
-        let before = match self.path.exists() {
-            false => Before::Nothing,
-            true => match builder.make_in(self.folder(), |path| std::fs::hard_link(&self.path, path)) {
-                Ok(link) => Before::Link(link.into_temp_path()),
-                Err(_) => Before::Lost,
-            },
-        };
-        self.file.persist(&self.path)?;
-        Ok(Named { path: self.path, before })
-    }
-}
-
-/// A file that has got its name, and what had it before.
-struct Named {
-    path: PathBuf,
-    before: Before,
-}
-
-enum Before {
-    Nothing,
-    Link(TempPath),
-    /// Something, in a folder without hard links.
-    Lost,
-}
-
-impl Named {
-    /// As before. Where that fails, too, there is nothing left to try.
-    fn undo(self) {
-        match self.before {
-            Before::Nothing => drop(std::fs::remove_file(self.path)),
-            Before::Link(link) => drop(link.persist(self.path)),
-            Before::Lost => {}
-        }
-    }
-}
-
-fn prepare(path: &Path, bytes: &[u8]) -> io::Result<Prepared> {
-    if path.is_dir() {
-        return Err(io::Error::from(io::ErrorKind::IsADirectory));
-    }
-    let path = followed(path);
-    if path.exists() && !path.is_file() {
-        return Ok(Prepared::Special(File::options().write(true).open(path)?));
-    }
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    if !folder.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "its folder does not exist"));
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".leo-").suffix(".part");
-    // Temporary files are private by default; this one is about to become the user's, under the user's umask.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    // The name of the temporary file would only confuse: it is not what the user asked for.
-    let (unfinished, file) =
-        Unfinished::begin(|| builder.tempfile_in(&folder)).map_err(|error| io::Error::from(error.kind()))?;
-    if let Ok(before) = metadata(&path) {
-        // What was private stays so.
-        file.as_file().set_permissions(before.permissions())?;
-    }
-    // Not through the temporary file, whose name would be in the error.
-    let mut plain = file.as_file();
-    plain.write_all(bytes)?;
-    plain.sync_all()?;
-    Ok(Prepared::Complete(Complete { file, path, _unfinished: unfinished }))
-}
-
-/// Where a link leads, also if nothing is there yet.
-fn followed(path: &Path) -> PathBuf {
-    match (path.canonicalize(), std::fs::read_link(path)) {
-        (Ok(target), _) => target,
-        (Err(_), Ok(target)) => path.parent().unwrap_or(Path::new("")).join(target),
-        (Err(_), Err(_)) => path.to_owned(),
-    }
 }
 
 /// Which kind of file a name stands for: its suffix in lower case, not counting `.gz`.
@@ -330,61 +222,5 @@ mod tests {
         assert_eq!(suffix(Path::new("a/b.C.ONNX")), "onnx");
         assert_eq!(suffix(Path::new("prop.vnnlib.gz")), "vnnlib");
         assert_eq!(suffix(Path::new("a.d/plain")), "");
-    }
-
-    #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() -> io::Result<()> {
-        let folder = tempfile::tempdir()?;
-        let path = folder.path().join("x");
-        write_atomically(&path, b"old").map_err(io::Error::other)?;
-        assert!(write_atomically(&folder.path().join("missing/x"), b"new").is_err());
-        assert!(write_atomically(folder.path(), b"new").is_err());
-        assert!(write_together(&[(&path, b"new"), (&folder.path().join("missing/x"), b"new")]).is_err());
-        assert_eq!(std::fs::read(&path)?, b"old");
-        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
-        Ok(())
-    }
-
-    #[test]
-    fn files_that_belong_together_are_all_written_or_none() -> io::Result<()> {
-        let folder = tempfile::tempdir()?;
-        let [there, new] = ["there", "new"].map(|name| folder.path().join(name));
-        std::fs::write(&there, "old")?;
-        // Only when a file gets its name does the name turn out to be too long.
-        let long = folder.path().join("x".repeat(300));
-        assert!(write_together(&[(&there, b"1"), (&new, b"2"), (&long, b"3")]).is_err());
-        assert_eq!((std::fs::read(&there)?, new.exists()), (b"old".to_vec(), false));
-        assert_eq!(std::fs::read_dir(folder.path())?.count(), 1);
-        write_together(&[(&there, b"1"), (&new, b"2")]).map_err(io::Error::other)?;
-        assert_eq!((std::fs::read(&there)?, std::fs::read(&new)?), (b"1".to_vec(), b"2".to_vec()));
-        assert_eq!(std::fs::read_dir(folder.path())?.count(), 2);
-        Ok(())
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_are_followed_and_private_files_stay_private() -> io::Result<()> {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let folder = tempfile::tempdir()?;
-        let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
-        symlink("target", &link)?;
-        write_atomically(&link, b"new").map_err(io::Error::other)?;
-        assert!(link.is_symlink() && std::fs::read(&target)? == b"new");
-        std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600))?;
-        write_atomically(&link, b"newer").map_err(io::Error::other)?;
-        assert_eq!(metadata(&target)?.permissions().mode() & 0o777, 0o600);
-        Ok(())
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn written_files_are_readable_like_any_other() -> io::Result<()> {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir()?;
-        let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
-        write_atomically(&ours, b"").map_err(io::Error::other)?;
-        std::fs::write(&theirs, b"")?;
-        assert_eq!(metadata(ours)?.permissions().mode(), metadata(theirs)?.permissions().mode());
-        Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::file::{self, FileError, Problem};
 use crate::op::Transpose;
 use crate::product::Real;
 use crate::shape::{Shape, product};
+use crate::writing::write_atomically;
 
 /// An array of numbers, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,7 +147,7 @@ impl Array {
     /// # Errors
     /// If the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        file::write_atomically(path, &npy::encode(self))
+        write_atomically(path, &npy::encode(self))
     }
 
     /// The extents, outermost axis first.
