@@ -1,6 +1,6 @@
 //! A model: a network, what comes after it, and the file around both.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::array::{Array, ArrayError, Elements};
 use crate::evaluate::Evaluator;
@@ -116,10 +116,18 @@ impl Model {
         let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let guess = file::looks_like(&bytes);
         match Document::from_bytes(bytes, folder) {
-            Err(OnnxError::Decode(_) | OnnxError::NoGraph) if guess != file::NO_GUESS => {
+            Err(OnnxError::Decode(_) | OnnxError::Wire(_) | OnnxError::NoGraph) if guess != file::NO_GUESS => {
                 Err(Problem::WrongContent { expected: "an ONNX file", found: guess })
             }
             read => Ok(Self::from(read?)),
+        }
+    }
+
+    /// Whether a runtime computes the network in single precision, as Leo reads it: see [`Document::is_plainly_single`].
+    pub fn is_plainly_single(&self) -> bool {
+        match &self.format {
+            Format::Onnx(document) => document.is_plainly_single(),
+            Format::Nnet(_) => false,
         }
     }
 
@@ -142,6 +150,14 @@ impl Model {
     /// The file.
     pub fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// The other files that this one has data in, each once; empty for a file that stands alone.
+    pub fn external_files(&self) -> Vec<PathBuf> {
+        match &self.format {
+            Format::Onnx(document) => document.external_files(),
+            Format::Nnet(_) => Vec::new(),
+        }
     }
 
     /// The input as the file declares it.

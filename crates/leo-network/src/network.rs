@@ -63,6 +63,8 @@ pub struct Network {
     input: Shape,
     nodes: Vec<Node>,
     outputs: Vec<ValueId>,
+    /// How many elements the widest value has: asked for in every layer.
+    widest: usize,
 }
 
 impl Network {
@@ -111,6 +113,11 @@ impl Network {
         self.nodes.iter().enumerate().filter(|(_, node)| matches!(node.op, Op::Relu(_))).map(|(index, _)| index)
     }
 
+    /// Whether there is a node with this index, and it is a layer of rectifiers.
+    pub fn is_layer(&self, node: usize) -> bool {
+        self.nodes.get(node).is_some_and(|node| matches!(node.op, Op::Relu(_)))
+    }
+
     /// What a layer of rectifiers reads: its pre-activations.
     ///
     /// # Panics
@@ -121,7 +128,7 @@ impl Network {
 
     /// How many elements the widest value has.
     pub fn widest(&self) -> usize {
-        self.values().map(|value| self.shape(value).elements()).max().unwrap_or(0)
+        self.widest
     }
 
     /// How many units each layer of rectifiers has, in the order of [`relu_layers`](Self::relu_layers).
@@ -222,7 +229,9 @@ impl Builder {
         if outputs.iter().any(|value| value.index() > self.nodes.len()) {
             return Err(NetworkError::mismatch("an output that no node has made"));
         }
-        Ok(Network { input: self.input, nodes: self.nodes, outputs })
+        let shapes = self.nodes.iter().map(Node::shape).chain([&self.input]);
+        let widest = shapes.map(Shape::elements).max().unwrap_or(0);
+        Ok(Network { input: self.input, nodes: self.nodes, outputs, widest })
     }
 }
 

@@ -19,7 +19,8 @@
 //! # Writing
 //!
 //! The messages are kept, and written back as they were read. A rewrite replaces parts of the network and leaves
-//! everything else untouched, names and doc strings included. Here a layer that adds up its inputs gets
+//! everything else untouched, names and doc strings included ([`Document::splice`]); or it leaves out channels, and changes
+//! no number that stays ([`Document::narrow`]). Here a layer that adds up its inputs gets
 //! a better one:
 //!
 //! ```
@@ -48,15 +49,19 @@
 mod dims;
 mod element;
 mod emit;
+mod external;
 mod graph;
 mod import;
 mod interface;
 mod lower;
+mod narrow;
 pub mod proto;
+mod single;
 mod splice;
 mod tensor;
+pub mod wire;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use prost::Message;
@@ -68,12 +73,16 @@ pub use emit::Export;
 pub use interface::Difference;
 pub use splice::Part;
 pub use tensor::TensorError;
+pub use wire::WireError;
 
 use crate::network::{Network, ValueId};
 use crate::shape::NetworkError;
 use crate::tail::{Source, Tail};
 use import::Computed;
-use proto::{DimensionValue, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeValue, ValueInfoProto};
+use proto::{
+    DimensionValue, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeValue,
+    ValueInfoProto,
+};
 
 /// The oldest set of operators that Leo reads.
 pub const OLDEST_OPSET: i64 = 7;
@@ -88,6 +97,9 @@ pub enum OnnxError {
     /// Not the encoding.
     #[error("is not a whole ONNX file: {0}")]
     Decode(String),
+    /// An encoding of which programs could see different files.
+    #[error("is not an ONNX file that all programs read alike: {0}")]
+    Wire(WireError),
     /// Nothing to run.
     #[error("is not an ONNX model: it has no graph")]
     NoGraph,
@@ -146,6 +158,14 @@ pub enum OnnxError {
         /// Its name.
         input: String,
     },
+    /// Two constants or two inputs with one name.
+    #[error("{what} {name:?} is there twice; programs take the first, the last or neither")]
+    GivenTwice {
+        /// Constants, or inputs.
+        what: &'static str,
+        /// Their name.
+        name: String,
+    },
     /// A value that is made twice.
     #[error("{value:?} is made twice")]
     MadeTwice {
@@ -176,9 +196,39 @@ pub enum OnnxError {
         /// Why not.
         reason: Reason,
     },
+    /// Something that a rewrite could not keep.
+    #[error("cannot be rewritten: {0}")]
+    Hindered(Hindrance),
     /// A part that does not fit where it is meant to go.
     #[error("cannot be rewritten: {0}")]
     Splice(String),
+}
+
+/// What is in the way of rewriting a file, or of comparing it with another: its network is not all that it does between
+/// its input and its outputs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Hindrance {
+    /// A constant of the network that whoever runs the file can replace.
+    #[error(
+        "constant {constant:?} is an input too, so that other numbers can be put in its place when the network is run; \
+         `leo convert` writes a file in which it is a constant alone"
+    )]
+    Replaceable {
+        /// Its name.
+        constant: String,
+    },
+    /// Numbers that lose their last bits, or overflow, on the way.
+    #[error(
+        "{node} reads numbers that were cut down to {} and cast back, which a network without that would not do alike",
+        .float.name()
+    )]
+    Narrowed {
+        /// The node that reads them.
+        node: String,
+        /// What they were cut down to.
+        float: Float,
+    },
 }
 
 /// Why a node cannot be read.
@@ -225,6 +275,17 @@ pub enum DeclaredAxis {
     Any,
 }
 
+/// A value of a network that a node reads for something else than to compute other values of it.
+#[derive(Clone, Debug)]
+pub struct Aside<'a> {
+    /// The value.
+    pub value: ValueId,
+    /// What the node does.
+    pub operator: &'a str,
+    /// The values of the network that are given a shape by what comes of it, if nothing else comes of it.
+    pub reshapes: Option<Vec<ValueId>>,
+}
+
 /// An ONNX file: its messages, and the network that Leo reads in them.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -239,6 +300,7 @@ pub struct Document {
     inner: Vec<(String, Source, Option<Dims>)>,
     names: HashMap<ValueId, (String, Computed)>,
     computed: HashMap<String, Computed>,
+    hindrance: Option<Hindrance>,
 }
 
 impl Document {
@@ -247,7 +309,12 @@ impl Document {
     /// # Errors
     /// If the file is broken, or holds what Leo does not read.
     pub fn from_bytes(bytes: impl Into<Bytes>, folder: Option<&Path>) -> Result<Self, OnnxError> {
-        let model = ModelProto::decode(bytes.into()).map_err(|error| OnnxError::Decode(error.to_string()))?;
+        let bytes = bytes.into();
+        wire::check::<ModelProto>(&bytes).map_err(|error| match error.fault.is_fatal() {
+            true => OnnxError::Decode(error.to_string()),
+            false => OnnxError::Wire(error),
+        })?;
+        let model = ModelProto::decode(bytes).map_err(|error| OnnxError::Decode(error.to_string()))?;
         Self::from_model(model, folder)
     }
 
@@ -257,13 +324,41 @@ impl Document {
         if graph.output.is_empty() {
             return Err(OnnxError::NoOutputs);
         }
-        if let Some(own) = model.functions.iter().find(|function| is_native(function.domain())) {
+        if let Some(own) = model.functions.iter().find(|function| is_known(function)) {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
-        let imported = import::import(graph, opset, folder)?;
-        let import::Imported { network, tail, input, outputs, inner, names, computed } = imported;
+        graph::check_given_once(graph)?;
+        let imported = import::import(graph, opset, folder, &graph::replaceable(&model))?;
+        let import::Imported { network, tail, input, outputs, inner, names, computed, hindrance, constants: _ } =
+            imported;
         let folder = folder.map(Path::to_owned);
-        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, computed })
+        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, computed, hindrance })
+    }
+
+    /// Checks that another network can stand in this one's place: that nothing which is no part of the network, and
+    /// would not be there any more, has a say in what the file computes.
+    ///
+    /// # Errors
+    /// If something has.
+    pub fn check_rewritable(&self) -> Result<(), OnnxError> {
+        self.hindrance.clone().map_or(Ok(()), |hindrance| Err(OnnxError::Hindered(hindrance)))
+    }
+
+    /// This file without the inputs that have a constant in their place where nothing is put there. They are that
+    /// constant from now on.
+    ///
+    /// # Errors
+    /// None, unless this file could not be read either.
+    pub fn with_fixed_constants(&self) -> Result<Self, OnnxError> {
+        let replaceable = graph::replaceable(&self.model);
+        if replaceable.is_empty() {
+            return Ok(self.clone());
+        }
+        let mut model = self.model.clone();
+        if let Some(graph) = &mut model.graph {
+            graph.input.retain(|input| !replaceable.contains(input.name()));
+        }
+        Self::from_model(model, self.folder.as_deref())
     }
 
     /// The network.
@@ -300,6 +395,58 @@ impl Document {
     /// through an Identity or a Cast stays the same.
     pub fn value_named(&self, name: &str) -> Option<ValueId> {
         self.computed.get(name).map(|computed| computed.id)
+    }
+
+    /// Values of the network that nodes read for something else than to compute other values of it, such as their shape.
+    pub fn read_aside(&self) -> Vec<Aside<'_>> {
+        let graph = self.graph();
+        let mut readers: HashMap<&str, Vec<&NodeProto>> = HashMap::new();
+        for node in &graph.node {
+            node.input.iter().for_each(|name| readers.entry(name).or_default().push(node));
+        }
+        let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name()).collect();
+        let is_used = |name: &str| readers.contains_key(name) || outputs.contains(name);
+        let is_aside = |name: &String| is_used(name) && !self.computed.contains_key(name);
+        let mut found = Vec::new();
+        for node in graph.node.iter().filter(|node| node.output.iter().any(is_aside)) {
+            let values: Vec<ValueId> = node.input.iter().filter_map(|name| self.value_named(name)).collect();
+            if !values.is_empty() {
+                let reshapes = self.reshapes_alone(node, &readers, &outputs);
+                let aside = |value| Aside { value, operator: node.op_type(), reshapes: reshapes.clone() };
+                found.extend(values.into_iter().map(aside));
+            }
+        }
+        found
+    }
+
+    /// What is reshaped by what a node makes, if that is all that becomes of it.
+    fn reshapes_alone(
+        &self,
+        node: &NodeProto,
+        readers: &HashMap<&str, Vec<&NodeProto>>,
+        outputs: &HashSet<&str>,
+    ) -> Option<Vec<ValueId>> {
+        /// Exporters take half a dozen nodes from the one to the other.
+        const MOST_NODES: usize = 64;
+        let (mut reshapes, mut open, mut seen) = (Vec::new(), vec![node], 0);
+        while let Some(node) = open.pop() {
+            seen += 1;
+            for name in node.output.iter().filter(|name| !self.computed.contains_key(*name)) {
+                if seen > MOST_NODES || outputs.contains(name.as_str()) {
+                    return None;
+                }
+                for reader in readers.get(name.as_str()).into_iter().flatten() {
+                    match reader.output.first().and_then(|made| self.value_named(made)) {
+                        None => open.push(reader),
+                        Some(made) if reader.op_type() == "Reshape" && reader.input.get(1) == Some(name) => {
+                            reshapes.push(made);
+                        }
+                        Some(_) => return None,
+                    }
+                }
+            }
+        }
+        Some(reshapes)
     }
 
     /// What the file's metadata say under this key.
@@ -342,6 +489,12 @@ impl Document {
         self.graph().output.iter().map(|output| (output.name(), declared_axes(output)))
     }
 
+    /// The files that it has data in, each once. Whoever overwrites one of them changes what this file means.
+    pub fn external_files(&self) -> Vec<PathBuf> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        external::locations(&self.model).into_iter().map(|location| folder.join(location)).collect()
+    }
+
     /// Encodes the file, with all external data in it, so that it stands alone.
     ///
     /// # Errors
@@ -375,6 +528,11 @@ fn tensors_of(sparse: &mut SparseTensorProto) -> impl Iterator<Item = &mut Tenso
 /// Whether a domain is that of ONNX's own operators.
 fn is_native(domain: &str) -> bool {
     matches!(domain, "" | "ai.onnx")
+}
+
+/// Whether a function has the name of an operator that is not the file's to define.
+fn is_known(function: &FunctionProto) -> bool {
+    is_native(function.domain()) || lower::lowering(function.domain(), function.name()).is_some()
 }
 
 /// The set of ONNX's own operators. Some exporters name it twice.

@@ -9,14 +9,11 @@ use std::collections::HashSet;
 use super::dims::Dims;
 use super::element::Float;
 use super::emit::{Piece, emit, value_info};
-use super::graph::{live_order, order_for, sort};
+use super::graph::{CONSTANTS_ALONE, live_order, order_for, sort};
 use super::import::Computed;
 use super::proto::{DimensionValue, GraphProto};
 use super::{Document, OnnxError};
 use crate::network::{Network, ValueId};
-
-/// The first version of the format in which constants need not be listed as inputs too.
-const CONSTANTS_ALONE: i64 = 4;
 
 /// A part of a file's network, between one value and some others, and what is to stand there instead.
 #[derive(Clone, Debug)]
@@ -44,12 +41,14 @@ impl Document {
     /// there already. The result is read again, as any file is; without parts, it is this file.
     ///
     /// # Errors
-    /// If a part has other shapes than what it is to replace, or a value has no name in the file, or two parts end at the
-    /// same value, or the values where a part ends have different types and `float` does not say which to take.
+    /// If the file [cannot be rewritten](Self::check_rewritable), or a part has other shapes than what it is to
+    /// replace, or a value has no name in the file, or two parts end at the same value, or the values where a part ends
+    /// have different types and `float` does not say which to take.
     pub fn splice(&self, parts: &[Part], float: Option<Float>) -> Result<Self, OnnxError> {
         if parts.is_empty() {
             return Ok(self.clone());
         }
+        self.check_rewritable()?;
         let pieces = parts.iter().map(|part| self.piece(part, float)).collect::<Result<Vec<_>, _>>()?;
         let from: Vec<&str> = pieces.iter().map(|piece| piece.input.0).collect();
         let to = ends(&pieces)?;
@@ -153,7 +152,7 @@ fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<(
 }
 
 /// The names of all that these nodes read and make.
-fn names_at(graph: &GraphProto, nodes: &[usize]) -> HashSet<String> {
+pub(super) fn names_at(graph: &GraphProto, nodes: &[usize]) -> HashSet<String> {
     let nodes = nodes.iter().map(|&index| &graph.node[index]);
     nodes.flat_map(|node| node.input.iter().chain(&node.output)).filter(|name| !name.is_empty()).cloned().collect()
 }
