@@ -9,16 +9,16 @@ use leo_network::onnx::{Document, OnnxError};
 use leo_network::{Domain, DomainError, Model, Network, ValueId};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::deviation::{Claim, Correspondence, Role};
 use crate::facts::{Lines, Side, Slopes, Tilt, Tree};
+use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 
-/// What the format is called, and the version that is written and read here.
+/// What the format is called, and the version that is written here. The one before has a single delta for each output, and is read as well.
 const FORMAT: &str = "leo certificate";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How deep case distinctions may be nested.
 const MAX_DEPTH: usize = 512;
@@ -34,8 +34,11 @@ pub struct Certificate {
     /// The SHA-256 of the second network's file.
     pub second: String,
     domain: Bounds,
-    /// For each output, how far it can move.
-    pub delta: Vec<f64>,
+    /// For each output, how far its elements can move.
+    pub delta: Vec<Numbers>,
+    /// The same if both networks are evaluated in single precision, in any order of summation, if anything is said of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta_f32: Option<Vec<Numbers>>,
     /// From the first network to the second, by way of others if there is more than one.
     pub links: Vec<Link>,
 }
@@ -76,11 +79,59 @@ struct Bounds {
     hi: Numbers,
 }
 
+/// A number for each of several things, or the same for all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Numbers {
+pub enum Numbers {
+    /// For all.
     Same(f64),
+    /// For each.
     Each(Vec<f64>),
+}
+
+impl Numbers {
+    /// Numbers, once if they are all the same.
+    pub fn of(numbers: &[f64]) -> Self {
+        match numbers.iter().all(|number| number.to_bits() == numbers[0].to_bits()) && !numbers.is_empty() {
+            true => Self::Same(numbers[0]),
+            false => Self::Each(numbers.to_vec()),
+        }
+    }
+
+    /// Whether there is one for each of so many things.
+    pub(crate) fn are_for(&self, things: usize) -> bool {
+        match self {
+            Self::Same(_) => true,
+            Self::Each(numbers) => numbers.len() == things,
+        }
+    }
+
+    /// The one for a thing.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn at(&self, thing: usize) -> f64 {
+        match self {
+            Self::Same(number) => *number,
+            Self::Each(numbers) => numbers[thing],
+        }
+    }
+
+    /// The largest of them that is not negative; 0 if there is none.
+    pub fn largest(&self) -> f64 {
+        match self {
+            Self::Same(number) => *number,
+            Self::Each(numbers) => numbers.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
+    /// For each of so many things.
+    fn for_each(&self, things: usize) -> Vec<f64> {
+        match self {
+            Self::Same(number) => vec![*number; things],
+            Self::Each(numbers) => numbers.clone(),
+        }
+    }
 }
 
 /// A layer of the first network.
@@ -134,7 +185,7 @@ struct Leaf {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     multipliers: Vec<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tilt: Option<TiltEntry>,
+    tilt: Option<Box<TiltEntry>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,13 +234,9 @@ enum OtherRole {
 
 impl Certificate {
     /// What links prove of two files on a domain.
-    pub fn new(first: String, second: String, domain: &Domain, delta: Vec<f64>, links: Vec<Link>) -> Self {
-        let numbers = |bounds: &[f64]| match bounds.iter().all(|bound| bound.to_bits() == bounds[0].to_bits()) {
-            true => Numbers::Same(bounds[0]),
-            false => Numbers::Each(bounds.to_vec()),
-        };
-        let domain = Bounds { inputs: domain.len(), lo: numbers(domain.lo()), hi: numbers(domain.hi()) };
-        Self { format: FORMAT.to_owned(), version: VERSION, first, second, domain, delta, links }
+    pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
+        let domain = Bounds { inputs: domain.len(), lo: Numbers::of(domain.lo()), hi: Numbers::of(domain.hi()) };
+        Self { format: FORMAT.to_owned(), version: VERSION, first, second, domain, delta, delta_f32: None, links }
     }
 
     /// Reads a certificate.
@@ -204,11 +251,15 @@ impl Certificate {
             version: u32,
         }
         let Head { format, version } = serde_json::from_slice(bytes)?;
-        if format != FORMAT || version != VERSION {
+        if format != FORMAT || !(1..=VERSION).contains(&version) {
             return Err(CertificateError::Version(format, version));
         }
         let certificate: Self = serde_json::from_slice(bytes)?;
-        if !is_plain(&serde_json::from_slice(bytes)?, Some(&serde_json::to_value(&certificate)?)) {
+        let is_plain_delta = |delta: &Numbers| matches!(delta, Numbers::Same(_));
+        if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
+            return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
+        }
+        if !is_plain(bytes, &certificate)? {
             return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
         }
         Ok(certificate)
@@ -229,10 +280,7 @@ impl Certificate {
         if self.domain.inputs != inputs {
             return Err(DomainError::WrongLength { domain: self.domain.inputs, network: inputs });
         }
-        let [lo, hi] = [&self.domain.lo, &self.domain.hi].map(|numbers| match numbers {
-            Numbers::Same(number) => vec![*number; inputs],
-            Numbers::Each(numbers) => numbers.clone(),
-        });
+        let [lo, hi] = [&self.domain.lo, &self.domain.hi].map(|numbers| numbers.for_each(inputs));
         Domain::new(lo, hi)?.for_inputs(inputs)
     }
 
@@ -256,23 +304,6 @@ impl Certificate {
     }
 }
 
-/// Whether what was read has objects wherever what it means has them, and `null` nowhere. Serde takes lists of fields for objects, and `null` for what is
-/// missing; other programs do not.
-fn is_plain(read: &Value, meant: Option<&Value>) -> bool {
-    match read {
-        Value::Null => false,
-        Value::Array(items) => {
-            let mut items = items.iter().enumerate();
-            !meant.is_some_and(Value::is_object)
-                && items.all(|(index, item)| is_plain(item, meant.and_then(|meant| meant.get(index))))
-        }
-        Value::Object(fields) => {
-            fields.iter().all(|(name, field)| is_plain(field, meant.and_then(|meant| meant.get(name))))
-        }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    }
-}
-
 impl Link {
     /// Why two networks agree on a domain. If the second is not the certificate's own, the link has to lead to it.
     ///
@@ -287,7 +318,7 @@ impl Link {
     ) -> Result<Self, OnnxError> {
         let [first, second] = networks;
         let nodes: Vec<usize> = first.network().relu_layers().collect();
-        let position = |node: usize| nodes.iter().position(|other| *other == node).unwrap_or(usize::MAX);
+        let position = |node: usize| nodes.binary_search(&node).unwrap_or(usize::MAX);
         let name = |document: &Document, value: ValueId| document.name_of(value).map(str::to_owned);
         let anchors = pairs.anchors.iter().filter_map(|&(a, b)| Some((name(first, a)?, name(second, b)?)));
         let layers = proof.layers.iter().zip(&pairs.claims).map(|(proof, claims)| Layer {
@@ -419,7 +450,7 @@ impl Fact {
     /// A bound of a layer's unit on one side.
     pub fn new((unit, side, tree): &(usize, Side, Tree), network: &Network) -> Self {
         let layers: Vec<usize> = network.relu_layers().collect();
-        let position = |node: usize| layers.iter().position(|layer| *layer == node).unwrap_or(usize::MAX);
+        let position = |node: usize| layers.binary_search(&node).unwrap_or(usize::MAX);
         let side = if *side == Side::Lower { SideName::Lower } else { SideName::Upper };
         let mut nodes = Vec::new();
         let mut ahead = vec![tree];
@@ -434,7 +465,12 @@ impl Fact {
                     let slopes = said.map(|(&(layer, unit), &slope)| (position(layer), unit, slope)).collect();
                     let tilt = lines.tilt.as_deref().map(|tilt| {
                         let [place, on] = [&tilt.position, &tilt.on].map(|parts| to_hexadecimal(parts));
-                        TiltEntry { layer: position(tilt.layer), position: place, on, softness: tilt.softness }
+                        Box::new(TiltEntry {
+                            layer: position(tilt.layer),
+                            position: place,
+                            on,
+                            softness: tilt.softness,
+                        })
                     });
                     TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone(), tilt })
                 }
@@ -477,7 +513,7 @@ fn subtree(
                 let is_there = unit < network.nodes()[node].shape().elements();
                 is_there.then(|| slopes.insert((node, unit), slope))?;
             }
-            let tilt = match &leaf.tilt {
+            let tilt = match leaf.tilt.as_deref() {
                 None => None,
                 Some(TiltEntry { layer, position, on, softness }) => {
                     let (position, on) = (from_hexadecimal(position)?, from_hexadecimal(on)?);

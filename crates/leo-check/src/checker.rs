@@ -1,5 +1,6 @@
 //! The checker: which ranges of pre-activations are proved.
 
+use leo_network::op::Op;
 use leo_network::{Domain, DomainError, Network, ValueId};
 use rayon::prelude::*;
 
@@ -19,6 +20,8 @@ pub struct Checker<'n, N = f64> {
     layer: Option<usize>,
     /// How many bounds go through one matrix product.
     block: usize,
+    /// How much work is left for intervals of exact numbers, in products of words of 64 bits. Without any, nothing is known of what follows.
+    work: f64,
 }
 
 /// Ranges that are proved, of all values of a network on a domain. Only a [`Checker`] makes them.
@@ -48,6 +51,8 @@ impl<'n, N: Number> Facts<'n, N> {
 /// How many bounds go through one matrix product at most, and how many numbers at most.
 const BLOCK_ROWS: usize = 128;
 const BLOCK_NUMBERS: usize = 1 << 22;
+/// How much work intervals of exact numbers may be: seconds. A small file could ask for years.
+const EXACT_WORK: f64 = 2e9;
 
 impl<'n> Checker<'n> {
     /// Begins with the domain, in double precision.
@@ -68,13 +73,14 @@ impl<'n, N: Number> Checker<'n, N> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let rows = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
         let block = if N::ROUNDS { rows } else { 1 };
-        Ok(Self { network, ranges: vec![Range::of_domain(&domain)], layer: None, block })
+        Ok(Self { network, ranges: vec![Range::of_domain(&domain)], layer: None, block, work: EXACT_WORK })
     }
 
     /// Goes on to the next layer of ReLUs, whose node it returns, and proves ranges of its pre-activations by intervals,
     /// from all that was proved of the layers before.
     pub fn next_layer(&mut self) -> Option<usize> {
-        let layer = self.network.relu_layers().find(|&layer| self.layer.is_none_or(|done| layer > done))?;
+        let rest = self.layer.map_or(0, |done| done + 1)..self.network.nodes().len();
+        let layer = rest.into_iter().find(|&node| self.network.is_layer(node))?;
         self.go_to(layer);
         self.layer = Some(layer);
         Some(layer)
@@ -93,7 +99,16 @@ impl<'n, N: Number> Checker<'n, N> {
     /// Finds ranges, by intervals, of what the nodes before this one make.
     fn go_to(&mut self, end: usize) {
         for node in self.ranges.len() - 1..end {
-            self.ranges.push(Range::of_node(self.network, node, &self.ranges));
+            let made = &self.network.nodes()[node];
+            if let Op::Dense(dense) = made.op() {
+                let operand = &self.ranges[made.operands()[0].index()];
+                self.work -= dense.weight().rows() as f64 * N::words(&operand.upper) * operand.len() as f64;
+            }
+            let known = self.work > 0.0 || N::ROUNDS;
+            self.ranges.push(match known {
+                true => Range::of_node(self.network, node, &self.ranges),
+                false => Range::unknown(made.shape().elements()),
+            });
         }
     }
 
@@ -206,7 +221,7 @@ impl<'n, N: Number> Checker<'n, N> {
             }
             Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
         };
-        assert!(cut < layer && self.network.relu_layers().any(|layer| layer == cut), "an earlier layer of ReLUs");
+        assert!(cut < layer && self.network.is_layer(cut), "an earlier layer of ReLUs");
         let value = self.network.pre_activation(cut).index();
         let (lower, upper) = (ranges[value].lower[unit].clone(), ranges[value].upper[unit].clone());
         ranges[value].upper[unit] = upper.smaller(&N::default());

@@ -249,6 +249,15 @@ impl Number for Exact {
         self.0.as_ref().map_or(f64::INFINITY, Fraction::rounded_up)
     }
 
+    fn words(numbers: &[Self]) -> f64 {
+        let bits = |number: &Self| number.0.as_ref().map_or(0, |fraction| fraction.mantissa.bits());
+        1.0 + numbers.iter().map(bits).sum::<u64>() as f64 / (64 * numbers.len().max(1)) as f64
+    }
+
+    fn shortened_up(&self) -> Self {
+        Self::of(self.rounded_up())
+    }
+
     fn exactly(&self) -> Option<Exact> {
         self.is_finite().then(|| self.clone())
     }

@@ -91,7 +91,7 @@ impl Tilt {
 
     /// Whether the network has such a layer before this one, and there are as many numbers as it needs.
     pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
-        let is_earlier = self.layer < before && network.relu_layers().any(|node| node == self.layer);
+        let is_earlier = self.layer < before && network.is_layer(self.layer);
         let fits = |(dense, _): (&Dense, ValueId)| {
             (dense.weight().columns(), dense.weight().rows()) == (self.position.len(), self.on.len())
         };
@@ -148,7 +148,7 @@ impl Tree {
         match self {
             Self::Leaf { lines, .. } => lines.tilt.as_ref().is_none_or(|tilt| tilt.is_about(network, before)),
             Self::Split { layer, unit, off, on } => {
-                let is_earlier = *layer < before && network.relu_layers().any(|node| node == *layer);
+                let is_earlier = *layer < before && network.is_layer(*layer);
                 is_earlier
                     && *unit < network.nodes()[*layer].shape().elements()
                     && off.is_about(network, before)

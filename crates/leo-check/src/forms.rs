@@ -1,8 +1,9 @@
 //! Values as affine functions of a basis, with a bound on how far each is from what it stands for.
 //!
-//! A *basis* is a set of numbers that are known on the domain up to their ranges: the input, and outputs of some units. A row of
-//! [`Forms`] says that an element of a value is, everywhere on the domain, `constant + Σ coefficient · basis element`, give or take its
-//! *radius*. Every rounding that happens on the way is added to the radius: for single sums and products as much as was rounded
+//! A *basis* is a set of numbers that are known on the domain up to their ranges: the input, outputs of some units, and *error symbols*, one for each unit
+//! that is not quite what it is said to be ([`mod@crate::deviation`]). A row of [`Forms`] says that an element of a value is, everywhere on the
+//! domain, `constant + Σ coefficient · basis element`, give or take its *radius*. A symbol passes through affine maps as any other element of the basis does, so
+//! that errors that cancel are seen to. The radius is for rounding alone: for single sums and products as much as was rounded
 //! away, which is nothing where they are exact, and for matrix products the bound of [`crate::sound`].
 
 use std::collections::BTreeMap;
@@ -10,18 +11,16 @@ use std::collections::BTreeMap;
 use leo_network::op::{Arithmetic, Dense, Op};
 use leo_network::{Network, Node};
 
+use crate::basis::{Basis, Room, Source};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::{Upper, slack, underflow};
 
-/// The numbers that forms are functions of: for each value that is in the basis, by its index, the ranges of its elements.
-pub(crate) type Basis<N> = BTreeMap<usize, Range<N>>;
-
 /// What the elements of one value are, one a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Forms<N> {
-    /// Coefficients on the elements of the values in the basis.
-    blocks: BTreeMap<usize, Block<N>>,
+    /// Coefficients on the elements of the basis.
+    blocks: BTreeMap<Source, Block<N>>,
     constants: Vec<N>,
     radii: Vec<N>,
 }
@@ -62,68 +61,113 @@ impl<N: Number> Block<N> {
 }
 
 /// A multiple of a row of some forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Multiple<'a, N> {
     pub(crate) forms: &'a Forms<N>,
     pub(crate) row: usize,
     pub(crate) factor: f64,
 }
 
-/// The sum of multiples of rows and a constant, give or take a radius.
-#[derive(Clone, Debug, Default)]
+/// What a unit gives: a sum of multiples of rows and a constant, and what else it can be.
+#[derive(Clone, Debug)]
 pub(crate) struct Sum<'a, N> {
     pub(crate) terms: Vec<Multiple<'a, N>>,
     pub(crate) constant: f64,
-    pub(crate) radius: N,
+    /// A part of how far one row is from another: which part, of which rows.
+    pub(crate) gap: Option<Gap<'a, N>>,
+    /// Between what all the rest lies.
+    pub(crate) rest: (N, N),
 }
 
-/// How many more numbers expressions may take: a small file could ask for more than any machine has.
+/// A multiple of the difference of two rows.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct Gap<'a, N> {
+    pub(crate) of: Multiple<'a, N>,
+    pub(crate) from: Multiple<'a, N>,
+    pub(crate) part: f64,
+}
 
-/// What a block takes at least, in numbers.
-const BLOCK: usize = 16;
+// Derived, these would ask for numbers that can be copied.
+impl<N> Clone for Multiple<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<N> Copy for Multiple<'_, N> {}
+impl<N> Clone for Gap<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<N> Copy for Gap<'_, N> {}
 
-impl Room {
-    /// Four gibibytes, or about as much of exact numbers of a few hundred bits.
-    pub(crate) fn new<N: Number>() -> Self {
-        Self(if N::ROUNDS { 1 << 29 } else { 1 << 25 })
+impl<'a, N: Number> Sum<'a, N> {
+    /// A sum of multiples of rows, exactly.
+    pub(crate) fn exactly(terms: Vec<Multiple<'a, N>>) -> Self {
+        Self { terms, constant: 0.0, gap: None, rest: (N::default(), N::default()) }
     }
 
-    /// Takes room for a block of so many rows and columns; none if there is not as much left.
-    fn take(&mut self, rows: usize, columns: usize) -> Option<()> {
-        self.0 = self.0.checked_sub(rows.checked_mul(columns)?.checked_add(BLOCK)?)?;
-        Some(())
+    /// The gap as parts of multiples of rows. A part of a factor is no double if the factor is small enough, so they stay two numbers.
+    fn parts_of_gap(&self) -> impl Iterator<Item = (Multiple<'a, N>, f64)> {
+        self.gap.into_iter().flat_map(|Gap { of, from, part }| [(of, part), (from, -part)])
     }
+}
 
-    /// Takes room for as much as some expressions take.
-    fn take_as<N: Number>(&mut self, forms: &Forms<N>) -> Option<()> {
-        forms.blocks.values().try_for_each(|block| match block {
-            Block::Sparse(rows) => self.take(rows.len(), 1),
-            Block::Full(numbers) => self.take(numbers.len(), 1),
-        })
+/// Which blocks the gaps of some sums have coefficients on, and which of these are kept: the others are only known by their bounds. So that neither memory nor
+/// time grows with the square of the number of layers, those that come from far before are not kept.
+struct Gaps(BTreeMap<Source, bool>);
+
+/// How many blocks are kept at the most, and how many numbers in all of them.
+const GAP_BLOCKS: usize = 64;
+const GAP_NUMBERS: usize = 1 << 23;
+
+impl Gaps {
+    fn new<N: Number>(sums: &[Sum<'_, N>], basis: &Basis<N>) -> Self {
+        let mut sources: BTreeMap<Source, bool> = BTreeMap::new();
+        // Most gaps are between rows of the same two values.
+        let mut seen: Vec<*const Forms<N>> = Vec::new();
+        for (Multiple { forms, .. }, _) in sums.iter().flat_map(Sum::parts_of_gap) {
+            let place: *const Forms<N> = forms;
+            if seen.last() != Some(&place) && !seen.contains(&place) {
+                sources.extend(forms.blocks.keys().map(|&source| (source, false)));
+                seen.push(place);
+            }
+        }
+        let mut order: Vec<Source> = sources.keys().copied().collect();
+        order.sort_by_key(|&source| std::cmp::Reverse(basis.depth(source)));
+        let mut numbers = 0;
+        for source in order.into_iter().take(GAP_BLOCKS) {
+            numbers += sums.len() * basis.range(source).len();
+            sources.insert(source, numbers <= GAP_NUMBERS);
+        }
+        Self(sources)
     }
 }
 
 impl<N: Number> Forms<N> {
-    /// A value of the basis, give or take radii.
-    pub(crate) fn identity(value: usize, radii: Vec<N>) -> Self {
-        let rows = radii.len();
+    /// So many elements of the basis.
+    pub(crate) fn identity(source: Source, rows: usize) -> Self {
         let block = Block::Sparse((0..rows).map(|row| Some((row, N::of(1.0)))).collect());
-        Self { blocks: BTreeMap::from([(value, block)]), constants: vec![N::default(); rows], radii }
+        let nothing = vec![N::default(); rows];
+        Self { blocks: BTreeMap::from([(source, block)]), constants: nothing.clone(), radii: nothing }
+    }
+
+    /// No rows.
+    pub(crate) fn nothing() -> Self {
+        Self { blocks: BTreeMap::new(), constants: Vec::new(), radii: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.constants.len()
     }
 
-    pub(crate) fn radii(&self) -> &[N] {
-        &self.radii
-    }
-
-    /// How far each row can be from what it stands for, as a value of its own: 0, give or take the radii.
-    pub(crate) fn errors(&self) -> Self {
-        Self { blocks: BTreeMap::new(), constants: vec![N::default(); self.len()], radii: self.radii.clone() }
+    /// How many numbers its blocks take.
+    pub(crate) fn size(&self) -> usize {
+        let numbers = |block: &Block<N>| match block {
+            Block::Sparse(rows) => rows.len(),
+            Block::Full(numbers) => numbers.len(),
+        };
+        self.blocks.values().map(|block| numbers(block) + Room::BLOCK).sum()
     }
 
     /// What a node makes of its operands, if it is not a ReLU, and if there is room for that.
@@ -136,7 +180,7 @@ impl<N: Number> Forms<N> {
     ) -> Option<Self> {
         match node.op() {
             Op::Dense(_) | Op::Sum(_) => {}
-            _ => room.take_as(operands[0])?,
+            _ => room.take(operands[0].size())?,
         }
         Some(match node.op() {
             Op::Dense(dense) => return operands[0].mapped(dense, basis, room),
@@ -157,35 +201,72 @@ impl<N: Number> Forms<N> {
         })
     }
 
-    /// Sums as rows, if there is room for them.
-    pub(crate) fn collected(sums: &[Sum<'_, N>], basis: &Basis<N>, room: &mut Room) -> Option<Self> {
+    /// Sums as rows, if there is room for them. What is left over of each is a symbol of its own: an element of a new block of the basis, which comes after
+    /// so many layers.
+    pub(crate) fn collected(
+        sums: &[Sum<'_, N>],
+        symbols: Source,
+        depth: usize,
+        basis: &mut Basis<N>,
+        room: &mut Room,
+    ) -> Option<Self> {
         let mut radii = vec![Upper::default(); sums.len()];
         let mut constants: Vec<N> = sums.iter().map(|sum| N::of(sum.constant)).collect();
-        let mut values: BTreeMap<usize, bool> = BTreeMap::new();
         for ((radius, constant), sum) in radii.iter_mut().zip(&mut constants).zip(sums) {
-            radius.add_error(&sum.radius);
-            for Multiple { forms, row, factor } in &sum.terms {
-                radius.add_product(&N::of(factor.abs()), &forms.radii[*row]);
-                add_tracked(constant, &forms.constants[*row], *factor, radius, &N::of(1.0));
-            }
-            // Whether no sum has more than one coefficient on a value.
-            let mut seen: Vec<usize> = Vec::new();
-            for (&value, block) in sum.terms.iter().flat_map(|term| &term.forms.blocks) {
-                let single = matches!(block, Block::Sparse(_)) && !seen.contains(&value);
-                *values.entry(value).or_insert(true) &= single;
-                seen.push(value);
+            let terms = sum.terms.iter().map(|term| (*term, 1.0));
+            for (Multiple { forms, row, factor }, part) in terms.chain(sum.parts_of_gap()) {
+                let (size, error) = N::of(factor.abs()).product_and_error(&N::of(part.abs()));
+                radius.add_product(&size, &forms.radii[row]);
+                radius.add_product(&error, &forms.radii[row]);
+                add_part_tracked(constant, &forms.constants[row], (factor, part), radius, &N::of(1.0));
             }
         }
-        let mut blocks = BTreeMap::new();
-        for (value, is_sparse) in values {
-            let range = &basis[&value];
+        let mut made = Self { blocks: BTreeMap::new(), constants, radii: Vec::new() };
+        let gaps = Gaps::new(sums, basis);
+        let rests = made.add_gaps(sums, &gaps, basis, &mut radii, room)?;
+        made.add_terms(sums, basis, &mut radii, room)?;
+        made.radii = limits(&radii);
+        if let Some(range) = rests {
+            room.take_block(sums.len(), 1)?;
+            let symbol = |row: usize| (!range.magnitude(row).is_zero()).then(|| (row, N::of(1.0)));
+            made.blocks.insert(symbols, Block::Sparse((0..sums.len()).map(symbol).collect()));
+            basis.insert(symbols, range, depth);
+        }
+        Some(made)
+    }
+
+    /// Adds the multiples of rows that are terms of sums.
+    fn add_terms(
+        &mut self,
+        sums: &[Sum<'_, N>],
+        basis: &Basis<N>,
+        radii: &mut [Upper<N>],
+        room: &mut Room,
+    ) -> Option<()> {
+        let mut sources: BTreeMap<Source, bool> = BTreeMap::new();
+        for sum in sums {
+            // Whether no sum has more than one coefficient on a value.
+            let mut seen: Vec<Source> = Vec::new();
+            for (&source, block) in sum.terms.iter().flat_map(|term| &term.forms.blocks) {
+                let single = matches!(block, Block::Sparse(_)) && !seen.contains(&source);
+                *sources.entry(source).or_insert(true) &= single;
+                seen.push(source);
+            }
+        }
+        for (source, is_sparse) in sources {
+            let range = basis.range(source);
             let width = range.len();
-            room.take(sums.len(), if is_sparse { 1 } else { width })?;
+            let present = self.blocks.remove(&source);
+            let is_sparse = is_sparse && present.is_none();
+            room.take_block(sums.len(), if is_sparse { 1 } else { width })?;
             let mut entries: Vec<Option<(usize, N)>> = vec![None; if is_sparse { sums.len() } else { 0 }];
-            let mut numbers = vec![N::default(); if is_sparse { 0 } else { sums.len() * width }];
-            for (index, (sum, radius)) in sums.iter().zip(&mut radii).enumerate() {
+            let mut numbers = match present {
+                Some(present) => present.into_full(width),
+                None => vec![N::default(); if is_sparse { 0 } else { sums.len() * width }],
+            };
+            for (index, (sum, radius)) in sums.iter().zip(&mut *radii).enumerate() {
                 for Multiple { forms, row, factor } in &sum.terms {
-                    for (column, c) in forms.blocks.get(&value).into_iter().flat_map(|block| block.row(*row, width)) {
+                    for (column, c) in forms.coefficients(source, *row, width) {
                         let number = match is_sparse {
                             true => &mut entries[index].insert((column, N::default())).1,
                             false => &mut numbers[index * width + column],
@@ -194,9 +275,76 @@ impl<N: Number> Forms<N> {
                     }
                 }
             }
-            blocks.insert(value, if is_sparse { Block::Sparse(entries) } else { Block::Full(numbers) });
+            self.blocks.insert(source, if is_sparse { Block::Sparse(entries) } else { Block::Full(numbers) });
         }
-        Some(Self { blocks, constants, radii: limits(&radii) })
+        Some(())
+    }
+
+    /// Adds the gaps of sums, and returns between what lies all that is left of each sum, unless that is nothing.
+    fn add_gaps(
+        &mut self,
+        sums: &[Sum<'_, N>],
+        gaps: &Gaps,
+        basis: &Basis<N>,
+        radii: &mut [Upper<N>],
+        room: &mut Room,
+    ) -> Option<Option<Range<N>>> {
+        let mut rests: Vec<[Upper<N>; 2]> = vec![<[Upper<N>; 2]>::default(); sums.len()];
+        for (sum, [below, above]) in sums.iter().zip(&mut rests) {
+            below.add(&sum.rest.0.negative());
+            above.add(&sum.rest.1);
+        }
+        for (&source, &is_kept) in &gaps.0 {
+            let range = basis.range(source);
+            let width = range.len();
+            room.take_block(sums.len(), if is_kept { width } else { 1 })?;
+            let mut numbers = vec![N::default(); if is_kept { sums.len() * width } else { 0 }];
+            let mut row = vec![N::default(); width];
+            let mut is_nothing = true;
+            for (index, (sum, radius)) in sums.iter().zip(&mut *radii).enumerate() {
+                row.fill(N::default());
+                for (Multiple { forms, row: theirs, factor }, part) in sum.parts_of_gap() {
+                    for (column, c) in forms.coefficients(source, theirs, width) {
+                        add_part_tracked(&mut row[column], c, (factor, part), radius, &range.magnitude(column));
+                    }
+                }
+                for (column, c) in row.iter_mut().enumerate().filter(|(_, c)| !c.is_zero()) {
+                    if is_kept {
+                        // Differences are small, and need not be known to the last of the digits that exact numbers can have.
+                        let (short, error) = c.shortened();
+                        radius.add_product(&error, &range.magnitude(column));
+                        numbers[index * width + column] = short;
+                        is_nothing = false;
+                    } else {
+                        if !c.is_finite() && !range.magnitude(column).is_zero() {
+                            // Which end of the range matters is not known, nor how much it does.
+                            rests[index].iter_mut().for_each(|rest| rest.add_error(&N::of(f64::INFINITY)));
+                        }
+                        let (low, high) = (&range.lower[column], &range.upper[column]);
+                        let (least, most) = if c.is_positive() { (low, high) } else { (high, low) };
+                        rests[index][0].add_product(&c.negative(), least);
+                        rests[index][1].add_product(c, most);
+                    }
+                }
+            }
+            if is_kept && !is_nothing {
+                self.blocks.insert(source, Block::Full(numbers));
+            } else {
+                room.give_back(numbers.len());
+            }
+        }
+        let [lower, upper] = [0, 1].map(|side| {
+            let bound = |rest: &[Upper<N>; 2]| rest[side].bound().limit.shortened_up();
+            rests.iter().map(bound).collect::<Vec<N>>()
+        });
+        let is_nothing = lower.iter().chain(&upper).all(N::is_zero);
+        let lower = lower.iter().map(N::negative).collect();
+        Some((!is_nothing).then_some(Range { lower, upper }))
+    }
+
+    /// The coefficients of a row on the elements of a block that are not 0.
+    fn coefficients(&self, source: Source, row: usize, width: usize) -> impl Iterator<Item = (usize, &N)> {
+        self.blocks.get(&source).into_iter().flat_map(move |block| block.row(row, width))
     }
 
     fn mapped(&self, dense: &Dense, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
@@ -215,9 +363,9 @@ impl<N: Number> Forms<N> {
         }
         let mut blocks = BTreeMap::new();
         for (&value, block) in &self.blocks {
-            let range = &basis[&value];
+            let range = basis.range(value);
             let width = range.len();
-            room.take(positions * outer, width)?;
+            room.take_block(positions * outer, width)?;
             let mut made = vec![N::default(); positions * outer * width];
             match block {
                 Block::Sparse(entries) => {
@@ -232,6 +380,7 @@ impl<N: Number> Forms<N> {
                     }
                 }
                 Block::Full(numbers) => {
+                    room.take_work(numbers, outer)?;
                     for position in 0..positions {
                         let operand = &numbers[position * inner * width..][..inner * width];
                         let result = &mut made[position * outer * width..][..outer * width];
@@ -266,16 +415,15 @@ impl<N: Number> Forms<N> {
             radius.add_error(&other.radii[row]);
             add_tracked(&mut constants[row], &other.constants[row], 1.0, radius, &N::of(1.0));
         }
-        room.take_as(self)?;
-        room.take_as(other)?;
+        room.take(self.size() + other.size())?;
         let mut blocks = self.blocks.clone();
         for (&value, block) in &other.blocks {
-            let range = &basis[&value];
+            let range = basis.range(value);
             let width = range.len();
             let sum = match blocks.remove(&value) {
                 None => block.clone(),
                 Some(present) => {
-                    room.take(self.len(), width)?;
+                    room.take_block(self.len(), width)?;
                     let mut numbers = present.into_full(width);
                     for (row, (numbers, radius)) in numbers.chunks_exact_mut(width).zip(&mut radii).enumerate() {
                         for (column, c) in block.row(row, width) {
@@ -315,7 +463,7 @@ impl<N: Number> Forms<N> {
             radius.add_error(&error);
         }
         for (value, block) in &mut scaled.blocks {
-            let range = &basis[value];
+            let range = basis.range(*value);
             let width = range.len();
             let mut scale = |row: usize, column: usize, c: &mut N| {
                 let (product, error) = operation(c, &N::of(factors[row]));
@@ -343,7 +491,7 @@ impl<N: Number> Forms<N> {
 
     fn reordered(&self, sources: &[usize], basis: &Basis<N>) -> Self {
         let blocks = self.blocks.iter().map(|(&value, block)| {
-            let width = basis[&value].len();
+            let width = basis.range(value).len();
             let block = match block {
                 Block::Sparse(entries) => {
                     Block::Sparse(sources.iter().map(|&source| entries[source].clone()).collect())
@@ -371,7 +519,7 @@ impl<N: Number> Forms<N> {
     }
 
     /// Bounds of a row less a multiple of a row of other forms.
-    fn difference(&self, row: usize, other: Multiple<'_, N>, basis: &Basis<N>) -> (N, N) {
+    pub(crate) fn difference(&self, row: usize, other: Multiple<'_, N>, basis: &Basis<N>) -> (N, N) {
         let Multiple { forms, row: theirs, factor } = other;
         let (mut above, mut below, mut error) = (Upper::default(), Upper::default(), Upper::default());
         error.add_error(&self.radii[row]);
@@ -381,17 +529,15 @@ impl<N: Number> Forms<N> {
         above.add(&constant);
         below.add(&constant.negative());
         let mut coefficients = Vec::new();
-        for (value, range) in basis {
-            let (mine, other) = (self.blocks.get(value), forms.blocks.get(value));
-            if mine.is_none() && other.is_none() {
-                continue;
-            }
+        let others = forms.blocks.keys().filter(|source| !self.blocks.contains_key(source));
+        for &source in self.blocks.keys().chain(others) {
+            let range = basis.range(source);
             coefficients.clear();
             coefficients.resize(range.len(), N::default());
-            for (column, c) in mine.into_iter().flat_map(|block| block.row(row, range.len())) {
+            for (column, c) in self.coefficients(source, row, range.len()) {
                 coefficients[column] = c.clone();
             }
-            for (column, c) in other.into_iter().flat_map(|block| block.row(theirs, range.len())) {
+            for (column, c) in forms.coefficients(source, theirs, range.len()) {
                 add_tracked(&mut coefficients[column], c, -factor, &mut error, &range.magnitude(column));
             }
             for (column, c) in coefficients.iter().enumerate().filter(|(_, c)| !c.is_zero()) {
@@ -425,12 +571,22 @@ fn size_of<N: Number>(row: &[N], range: &Range<N>) -> N {
 
 /// Adds a product to a sum, and to `radius` what is rounded away, times a magnitude.
 fn add_tracked<N: Number>(sum: &mut N, a: &N, b: f64, radius: &mut Upper<N>, magnitude: &N) {
+    add_part_tracked(sum, a, (b, 1.0), radius, magnitude);
+}
+
+/// The same for a part of a product: a number from -1 to 1 that it is multiplied by.
+fn add_part_tracked<N: Number>(sum: &mut N, a: &N, (b, part): (f64, f64), radius: &mut Upper<N>, magnitude: &N) {
     if a.is_zero() || b == 0.0 {
         return;
     }
-    let (product, product_error) = a.product_and_error(&N::of(b));
+    let (mut product, product_error) = a.product_and_error(&N::of(b));
+    radius.add_product(&product_error, magnitude);
+    if part != 1.0 {
+        let part_error;
+        (product, part_error) = product.product_and_error(&N::of(part));
+        radius.add_product(&part_error, magnitude);
+    }
     let sum_error;
     (*sum, sum_error) = sum.sum_and_error(&product);
-    radius.add_product(&product_error, magnitude);
     radius.add_product(&sum_error, magnitude);
 }

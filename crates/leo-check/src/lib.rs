@@ -12,6 +12,7 @@
 //! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements are values; kept by affine nodes (`forms.rs`); and at ReLUs, each claim or role
 //!    gets the radius that follows from ranges and expressions that are proved already (`deviation.rs`). In either network a value is expressed by what comes before it only, so there is no circle.
 //! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`).
+//!    Where an output is made in the same way in both networks, but for units that are proved to be off, they are not apart at all (`same.rs`).
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too
 //!    long, is not known, and nothing follows from it.
 //! 5. *The files are what they are compared as.* Both are read by `leo-network`, which refuses what it does not understand, and must be the same to the outside
@@ -46,23 +47,28 @@
 //! ```
 
 mod backward;
+mod basis;
 mod certificate;
 mod checker;
 mod deviation;
+mod evaluation;
 mod exact;
 mod facts;
 mod forms;
 mod number;
+mod plain;
 mod progress;
 mod proof;
 mod range;
+mod same;
 mod sound;
 mod verify;
 mod witness;
 
-pub use certificate::{Certificate, CertificateError, Fact, Link, Point};
+pub use certificate::{Certificate, CertificateError, Fact, Link, Numbers, Point};
 pub use checker::{Checker, Facts};
-pub use deviation::{Claim, Correspondence, Mismatch, Role, deviation};
+pub use deviation::{Claim, Correspondence, Difference, Mismatch, Role, deviation, difference};
+pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
 pub use facts::{Lines, Side, Slopes, Tilt, Tree, default_slope};
 pub use number::Number;

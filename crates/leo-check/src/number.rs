@@ -62,6 +62,23 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
     /// many rows as `weights`, of `width` numbers.
     fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
 
+    /// How many words of 64 bits these numbers have on average: what one costs in a product.
+    fn words(_numbers: &[Self]) -> f64 {
+        1.0
+    }
+
+    /// A number of a few digits that is no less; 0 for 0. Numbers that are rounded are short as they are.
+    fn shortened_up(&self) -> Self {
+        self.clone()
+    }
+
+    /// The same, and how much more it is at the most.
+    fn shortened(&self) -> (Self, Self) {
+        let short = self.shortened_up();
+        let excess = short.minus(self).shortened_up();
+        (short, excess)
+    }
+
     /// The sum of two numbers.
     fn plus(&self, other: &Self) -> Self {
         let mut sum = self.clone();

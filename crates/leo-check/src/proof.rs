@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use leo_network::op::Op;
-use leo_network::{Domain, Network};
+use leo_network::{Domain, Network, Node};
 use rayon::prelude::*;
 
 use crate::checker::{Checker, Facts};
@@ -89,10 +89,14 @@ impl Proof {
                 self.layers.len()
             )));
         }
+        // How many products it takes to come back from a layer to the input.
+        let (mut way, mut from) = (network.input().elements() as f64, 0);
         for (index, layer) in self.layers.iter().enumerate() {
             let Some(node) = checker.next_layer() else { break };
             layer.check_form(network, index, node)?;
-            if layer.work(network, node) > most_work::<N>() {
+            way += network.nodes()[from..node].iter().map(products).sum::<f64>();
+            from = node;
+            if layer.rows() as f64 * way > most_work::<N>() {
                 let reason = "its bounds take too much work".to_owned();
                 return Err(Refusal::Layer { layer: index, reason });
             }
@@ -117,6 +121,14 @@ impl Proof {
         }
         self.check_witnesses::<N>(network, domain, progress)?;
         Ok(checker.finish())
+    }
+
+    /// The point that shows a unit of a layer of ReLUs, counted from 0, on, or off, if there is one.
+    pub fn witness(&self, layer: usize, unit: usize, on: bool) -> Option<&[f64]> {
+        let layer = self.layers.get(layer).filter(|layer| layer.units.get(unit) == Some(&Status::Unstable))?;
+        let place = layer.units[..unit].iter().filter(|status| **status == Status::Unstable).count();
+        let point = layer.witnesses.get(place)?[usize::from(on)];
+        self.points.get(point).map(Vec::as_slice)
     }
 
     /// Checks that every unstable unit is shown off and on.
@@ -155,6 +167,14 @@ impl Proof {
     }
 }
 
+/// About how many products it takes to go back through a node.
+fn products(node: &Node) -> f64 {
+    match node.op() {
+        Op::Dense(dense) => node.shape().elements() as f64 * dense.weight().columns() as f64,
+        _ => node.shape().elements() as f64,
+    }
+}
+
 impl LayerProof {
     /// Checks that nothing is said of what is not there.
     fn check_form(&self, network: &Network, layer: usize, node: usize) -> Result<(), Refusal> {
@@ -178,33 +198,20 @@ impl LayerProof {
 
     /// How many bounds there are to be proved.
     fn parts(&self) -> usize {
-        let sides = |status: &Status| if *status == Status::Inactive { 1 } else { 2 };
-        self.bounds.len() + if self.linear { self.units.iter().map(sides).sum() } else { 0 }
+        self.bounds.len() + if self.linear { 2 * self.units.len() } else { 0 }
     }
 
-    /// About how many products it takes to prove the bounds.
-    fn work(&self, network: &Network, node: usize) -> f64 {
+    /// How many times it takes to go back to the input to prove the bounds.
+    fn rows(&self) -> usize {
         let linear = if self.linear { 2 * self.units.len() } else { 0 };
-        let rows = linear + self.bounds.iter().map(|(_, _, tree)| tree.leaves()).sum::<usize>();
-        let products = network.nodes()[..node].iter().map(|node| match node.op() {
-            Op::Dense(dense) => node.shape().elements() as f64 * dense.weight().columns() as f64,
-            _ => node.shape().elements() as f64,
-        });
-        rows as f64 * (network.input().elements() as f64 + products.sum::<f64>())
+        linear + self.bounds.iter().map(|(_, _, tree)| tree.leaves()).sum::<usize>()
     }
 
     fn prove<N: Number>(&self, checker: &mut Checker<'_, N>, progress: &dyn Progress) {
         let done = |bounds| progress.done(bounds);
         if self.linear {
-            let sides = |(unit, status): (usize, &Status)| {
-                let lower = (*status != Status::Inactive).then_some((unit, Side::Lower));
-                lower.into_iter().chain([(unit, Side::Upper)])
-            };
-            checker.prove_linear_telling(
-                &self.units.iter().enumerate().flat_map(sides).collect::<Vec<_>>(),
-                &[],
-                &done,
-            );
+            let both = |unit| [(unit, Side::Lower), (unit, Side::Upper)];
+            checker.prove_linear_telling(&(0..self.units.len()).flat_map(both).collect::<Vec<_>>(), &[], &done);
         }
         let (mut bounds, mut chosen, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         for (unit, side, tree) in &self.bounds {

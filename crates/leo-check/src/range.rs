@@ -23,6 +23,12 @@ impl<N: Number> Range<N> {
         Self { lower, upper }
     }
 
+    /// Anywhere.
+    pub(crate) fn unknown(elements: usize) -> Self {
+        let infinite = N::of(f64::INFINITY);
+        Self { lower: vec![infinite.negative(); elements], upper: vec![infinite; elements] }
+    }
+
     /// A single point.
     pub(crate) fn of_point(point: &[f64]) -> Self {
         let numbers: Vec<N> = point.iter().copied().map(N::of).collect();
@@ -41,6 +47,12 @@ impl<N: Number> Range<N> {
     /// The largest absolute value that an element can have.
     pub(crate) fn magnitude(&self, element: usize) -> N {
         self.lower[element].abs().larger(&self.upper[element].abs())
+    }
+
+    /// The smallest range in doubles that holds it.
+    pub(crate) fn outward(&self) -> Range {
+        let lower = self.lower.iter().map(|bound| -bound.negative().rounded_up()).collect();
+        Range { lower, upper: self.upper.iter().map(N::rounded_up).collect() }
     }
 
     /// The same range in exact numbers, if it is finite.

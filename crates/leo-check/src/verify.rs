@@ -5,8 +5,9 @@ use std::path::Path;
 use leo_network::{Domain, DomainError, FileError, Model, read_file};
 use sha2::{Digest, Sha256};
 
-use crate::certificate::{Certificate, to_hexadecimal};
-use crate::deviation::{Mismatch, deviation};
+use crate::certificate::{Certificate, Numbers, to_hexadecimal};
+use crate::deviation::{Difference, Mismatch, difference};
+use crate::evaluation::{apart_in_single, single_errors};
 use crate::number::Number;
 use crate::progress::{Progress, Step};
 
@@ -43,10 +44,12 @@ impl Sealed {
 pub struct Verified {
     /// The inputs.
     pub domain: Domain,
-    /// For each output, what the certificate says.
-    pub delta: Vec<f64>,
-    /// For each output, what was proved: at most that.
-    pub proved: Vec<f64>,
+    /// For each output, what the certificate says of its elements.
+    pub delta: Vec<Numbers>,
+    /// For each element of each output, what was proved: at most that.
+    pub proved: Vec<Vec<f64>>,
+    /// The same for both networks evaluated in single precision, if the certificate says something of that.
+    pub delta_f32: Option<Vec<Numbers>>,
 }
 
 /// Why a certificate does not prove what it says.
@@ -99,8 +102,10 @@ pub enum Refusal {
     #[error(transparent)]
     Correspondence(#[from] Mismatch),
     /// The outputs can be further apart, as far as is proved.
-    #[error("output {output}, element {element}: delta is said to be {}, and only {} is proved", said(*.delta), rounded(*.proved))]
+    #[error("output {output}, element {element}: {what} is said to be {}, and only {} is proved", said(*.delta), rounded(*.proved))]
     Delta {
+        /// What of it is said: delta, or delta in single precision.
+        what: &'static str,
         /// Which output, counted from 0.
         output: usize,
         /// Which of its elements, counted from 0.
@@ -132,7 +137,8 @@ impl Refusal {
 /// Proves again what a certificate says of two files, from nothing but these: in doubles, or in exact numbers.
 ///
 /// Each link of the certificate is about two networks. The facts of the first one's units are proved, then both are expressed by the same
-/// basis, and the difference of these expressions is bounded over the domain. Differences of all links add up.
+/// basis, and the difference of these expressions is bounded over the domain. Differences of all links add up. What single precision can do to either network comes on top, if
+/// something is said of that.
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
@@ -163,32 +169,60 @@ pub fn verify_watched<N: Number>(
     let between = certificate.networks()?;
     let models: Vec<&Model> = [&first.model].into_iter().chain(&between).chain([&second.model]).collect();
     let mut sums: Vec<Vec<N>> = Vec::new();
-    for (link, pair) in certificate.links.iter().zip(models.windows(2)) {
+    let single = certificate.delta_f32.as_ref();
+    if single.is_some() && !(first.model.is_plainly_single() && second.model.is_plainly_single()) {
+        return Err(Refusal::Network(
+            "delta_f32 is about files that are all in single precision, and plainly so".into(),
+        ));
+    }
+    let mut errors = Vec::new();
+    for (index, (link, pair)) in certificate.links.iter().zip(models.windows(2)).enumerate() {
         let (one, other) = (pair[0], pair[1]);
+        let is_last = index + 1 == certificate.links.len();
         let facts = link.proof(one.network(), &domain)?.check_watched::<N>(one.network(), &domain, progress)?;
         progress.begins(Step::Difference, 1);
-        let distances = deviation(&facts, other.network(), &link.correspondence(one, other)?)?;
+        let pairs = link.correspondence(one, other)?;
+        let Difference { deviation, ranges } =
+            difference(&facts, other.network(), &pairs, single.is_some() && is_last)?;
+        if single.is_some() && index == 0 {
+            errors.push(single_errors(one.network(), facts.ranges()));
+        }
+        if single.is_some() && is_last {
+            errors.push(single_errors(other.network(), &ranges));
+        }
         if sums.is_empty() {
-            sums = distances;
+            sums = deviation;
         } else {
-            for (sum, distance) in sums.iter_mut().flatten().zip(distances.iter().flatten()) {
+            for (sum, distance) in sums.iter_mut().flatten().zip(deviation.iter().flatten()) {
                 *sum = if distance.is_zero() { sum.clone() } else { sum.plus(distance).up() };
             }
         }
     }
-    if sums.len() != certificate.delta.len() {
-        let said = certificate.delta.len();
-        return Err(Refusal::Network(format!("delta is given for {said} outputs, and there are {}", sums.len())));
+    let proved = compare("delta", &sums, &certificate.delta)?;
+    if let Some(said) = single {
+        compare("delta_f32", &apart_in_single(&proved, &errors), said)?;
     }
-    let mut proved = Vec::new();
-    for (output, (sums, &delta)) in sums.iter().zip(&certificate.delta).enumerate() {
+    Ok(Verified { domain, delta: certificate.delta.clone(), proved, delta_f32: single.cloned() })
+}
+
+/// Sees to it that no element of an output can move further than it is said to, and returns how far that is.
+fn compare<N: Number>(what: &'static str, sums: &[Vec<N>], said: &[Numbers]) -> Result<Vec<Vec<f64>>, Refusal> {
+    if sums.len() != said.len() {
+        let reason = format!("{what} is given for {} outputs, and there are {}", said.len(), sums.len());
+        return Err(Refusal::Network(reason));
+    }
+    for (output, (sums, said)) in sums.iter().zip(said).enumerate() {
+        if !said.are_for(sums.len()) {
+            let reason = format!("{what} of output {output} is given for more elements or fewer than it has");
+            return Err(Refusal::Network(reason));
+        }
         for (element, sum) in sums.iter().enumerate() {
+            let delta = said.at(element);
             let holds = *sum <= N::of(delta);
             if !holds {
-                return Err(Refusal::Delta { output, element, delta, proved: sum.rounded_up() });
+                return Err(Refusal::Delta { what, output, element, delta, proved: sum.rounded_up() });
             }
         }
-        proved.push(sums.iter().map(N::rounded_up).fold(0.0, f64::max));
     }
-    Ok(Verified { domain, delta: certificate.delta.clone(), proved })
+    Ok(sums.iter().map(|sums| sums.iter().map(N::rounded_up).collect()).collect())
 }

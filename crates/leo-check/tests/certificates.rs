@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leo_check::{
-    Certificate, Claim, Correspondence, Exact, LayerProof, Lines, Link, Number, Proof, Refusal, Role, Sealed, Side,
-    Status, Tilt, Tree, Verified, verify,
+    Certificate, Claim, Correspondence, Exact, LayerProof, Lines, Link, Number, Numbers, Proof, Refusal, Role, Sealed,
+    Side, Status, Tilt, Tree, Verified, verify,
 };
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
@@ -57,7 +57,7 @@ impl Case {
         let pairs = Correspondence { anchors: Vec::new(), claims, roles };
         let link = Link::new(&domain, self.networks.each_ref(), &self.proof, &pairs, true)?;
         let [first, second] = files.each_ref().map(|file| file.sha256.clone());
-        Ok((files, Certificate::new(first, second, &domain, vec![self.delta], vec![link])))
+        Ok((files, Certificate::new(first, second, &domain, vec![Numbers::Same(self.delta)], vec![link])))
     }
 
     /// What both checkers say of the certificate as it is read again: the same.
@@ -395,13 +395,16 @@ fn broken_files_are_no_certificates() -> Anything {
         assert!(Certificate::from_bytes(&text.as_bytes()[..length]).is_err(), "{length}");
     }
     for (old, new) in [
-        (r#""version":1"#, r#""version":2"#),
+        (r#""version":2"#, r#""version":3"#),
         ("leo certificate", "certificate"),
-        (r#""version":1"#, r#""version":1,"author":"me""#),
+        (r#""version":2"#, r#""version":2,"author":"me""#),
         (r#""delta":[0.0]"#, r#""delta":[null]"#),
         (r#""delta":[0.0]"#, r#""delta":[1e999]"#),
         (r#""delta":[0.0]"#, r#""delta":[NaN]"#),
         (r#""delta":[0.0]"#, r#""delta":0.0"#),
+        (r#""delta":[0.0]"#, r#""delta":[[[0.0]]]"#),
+        (r#""delta":[0.0]"#, r#""delta":[0.0],"delta_f32":0.0"#),
+        (r#""version":2"#, r#""version":1,"delta_f32":[0.0]"#),
         (r#""units":"-""#, r#""units":["-"]"#),
         (r#""side":"upper""#, r#""side":"left""#),
         (r#"[0,0]"#, r#"[0]"#),

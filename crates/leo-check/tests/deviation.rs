@@ -290,3 +290,102 @@ fn expressions_that_need_too_much_room_are_refused() -> Anything {
     assert_eq!(compare::<Exact>(6_000)?, Err(Mismatch::TooLarge));
     Ok(())
 }
+
+/// Two matrices in a row, and factors that no double holds the products of: expressions are rounded, and yet nothing moves
+/// if units that are off are left out. Where a number differs in its last bit, or a unit is not off, something does.
+#[test]
+fn what_is_made_in_the_same_way_is_no_distance_apart() -> Anything {
+    let build = |kept: &[usize], nudge: f64, low: f64| -> Anything<Network> {
+        let number = |index: usize| (index as f64 * 0.7).sin();
+        let mut builder = Network::builder(Shape::new([2])?);
+        let first = Dense::new(Matrix::new(3, 2, (0..6).map(number).collect())?, None)?;
+        let x = builder.add("first", first, &[ValueId::INPUT])?;
+        let rows = kept.iter().flat_map(|row| (0..3).map(move |column| number(10 + 3 * row + column))).collect();
+        let bias = kept.iter().map(|&row| if row == 1 { low } else { 0.1 }).collect();
+        let g = builder.add("second", Dense::new(Matrix::new(kept.len(), 3, rows)?, Some(bias))?, &[x])?;
+        let factors = kept.iter().map(|&row| 1.0 / (3.0 + row as f64) + nudge).collect();
+        let constant = Broadcast::new(Shape::new([kept.len()])?, factors)?;
+        let g = builder.add("scale", Elementwise::new(Arithmetic::Multiply, constant)?, &[g])?;
+        let h = builder.add("relu", Relu, &[g])?;
+        let last = kept.iter().map(|&row| number(30 + row)).collect();
+        let y = builder.add("last", Dense::new(Matrix::new(1, kept.len(), last)?, None)?, &[h])?;
+        Ok(builder.finish(vec![y])?)
+    };
+    let domain = Domain::uniform(2, -1.0, 1.0)?;
+    let claims = vec![vec![Claim::Itself, Claim::Constant(0.0), Claim::Itself]];
+    let roles = vec![[0, 2].map(|unit| Role::Copy { layer: 3, unit, factor: 1.0 }).to_vec()];
+    let pairs = Correspondence { anchors: vec![], claims, roles };
+    let apart = |low: f64, nudge: f64| -> Anything<f64> {
+        let (first, second) = (build(&[0, 1, 2], 0.0, low)?, build(&[0, 2], nudge, low)?);
+        Ok(deviation(&facts(&first, &domain)?, &second, &pairs)?[0][0])
+    };
+    assert_eq!(apart(-9.0, 0.0)?, 0.0);
+    assert!(apart(-9.0, 1e-16)? > 0.0);
+    assert!(apart(1.0, 0.0)? > 0.0);
+    Ok(())
+}
+
+/// A difference that is too long to be kept as an expression becomes a symbol. That of an anchor once took the place of the symbol of the ReLU that is the anchor.
+#[test]
+fn the_symbols_of_an_anchor_are_not_those_of_its_units() -> Anything {
+    fn apart<N: Number>() -> Anything<f64> {
+        let network = |of_first: f64| -> Anything<(Network, ValueId)> {
+            let mut builder = Network::builder(Shape::new([2])?);
+            // More layers side by side than differences are kept for.
+            let mut sum = builder.add("", Relu, &[ValueId::INPUT])?;
+            for _ in 0..70 {
+                let another = builder.add("", Relu, &[ValueId::INPUT])?;
+                sum = builder.add("", Sum, &[sum, another])?;
+            }
+            let nothing = Elementwise::new(Arithmetic::Multiply, Broadcast::new(Shape::new([1])?, vec![0.0])?)?;
+            let nothing = builder.add("", nothing, &[sum])?;
+            let dense = Dense::new(Matrix::new(2, 2, vec![1.0, 0.0, 0.0, 1e-12])?, None)?;
+            let g = builder.add("", dense, &[ValueId::INPUT])?;
+            let g = builder.add("", Sum, &[g, nothing])?;
+            let h = builder.add("", Relu, &[g])?;
+            let y = builder.add("", Dense::new(Matrix::new(1, 2, vec![of_first, 0.0])?, None)?, &[h])?;
+            Ok((builder.finish(vec![y])?, h))
+        };
+        let ((first, anchor), (second, _)) = (network(0.0)?, network(1.0)?);
+        let layers: Vec<usize> = first.relu_layers().collect();
+        let copies = |&layer: &usize| [0, 1].map(|unit| Role::Copy { layer, unit, factor: 1.0 }).to_vec();
+        let mut roles: Vec<Vec<Role>> = layers.iter().map(copies).collect();
+        roles[layers.len() - 1] = vec![Role::Constant(0.0), Role::Linear];
+        let pairs = Correspondence {
+            anchors: vec![(anchor, anchor)],
+            claims: vec![vec![Claim::Itself; 2]; layers.len()],
+            roles,
+        };
+        let facts = facts_in::<N>(&first, &Domain::uniform(2, -1.0, 1.0)?)?;
+        Ok(deviation(&facts, &second, &pairs)?[0][0].rounded_up())
+    }
+    // One is always 0, the other relu(x).
+    assert!(apart::<f64>()? >= 1.0);
+    assert!(apart::<Exact>()? >= 1.0);
+    Ok(())
+}
+
+/// Half of the smallest double is no double.
+#[test]
+fn parts_of_tiny_factors_are_not_rounded_away() -> Anything {
+    fn apart<N: Number>() -> Anything<f64> {
+        let power = |exponent: i32| 2.0_f64.powi(exponent);
+        let first = chain(&[(&[&[power(920)]], &[0.0]), (&[&[power(-919)]], &[0.0])])?;
+        let mut builder = Network::builder(Shape::new([1])?);
+        let dense = |weight: f64, bias: f64| Dense::new(Matrix::new(1, 1, vec![weight])?, Some(vec![bias]));
+        let g = builder.add("", dense(power(-154), power(-300))?, &[ValueId::INPUT])?;
+        let h = builder.add("", Relu, &[g])?;
+        let p = builder.add("", dense(power(155), 0.0)?, &[h])?;
+        let x = builder.add("", dense(-1.0, 0.0)?, &[ValueId::INPUT])?;
+        let y = builder.add("", Sum, &[p, x])?;
+        let second = builder.finish(vec![y])?;
+        let copy = Role::Copy { layer: 1, unit: 0, factor: power(-1074) };
+        let pairs = Correspondence { anchors: vec![], claims: vec![vec![Claim::Itself]], roles: vec![vec![copy]] };
+        let facts = facts_in::<N>(&first, &Domain::uniform(1, -1.0, 1.0)?)?;
+        Ok(deviation(&facts, &second, &pairs)?[0][0].rounded_up())
+    }
+    // One is 2 relu(x), the other the absolute value of x.
+    assert!(apart::<f64>()? >= 1.0);
+    assert!(apart::<Exact>()? >= 1.0);
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! What affine forms are functions of, and how much room they may take.
+
+use std::collections::BTreeMap;
+
+use crate::number::Number;
+use crate::range::Range;
+
+/// Where elements of a basis come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// A value of the first network, by its index.
+    Value(usize),
+    /// What units of the first network are besides what is claimed of them: a layer, by its node.
+    Claim(usize),
+    /// The same for a layer of the second network.
+    Role(usize),
+    /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their difference: by its node.
+    Anchor(usize),
+}
+
+/// Numbers that are known up to their ranges, in blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Basis<N> {
+    blocks: BTreeMap<Source, (Range<N>, usize)>,
+}
+
+impl<N: Number> Basis<N> {
+    pub(crate) fn new() -> Self {
+        Self { blocks: BTreeMap::new() }
+    }
+
+    /// Adds a block that comes after so many layers. Only a value may be there already, with another range that holds for it: two symbols are never one.
+    pub(crate) fn insert(&mut self, source: Source, range: Range<N>, depth: usize) {
+        let before = self.blocks.insert(source, (range, depth));
+        assert!(before.is_none() || matches!(source, Source::Value(_)), "symbols of another row");
+    }
+
+    /// Where the elements of a block lie.
+    pub(crate) fn range(&self, source: Source) -> &Range<N> {
+        &self.blocks[&source].0
+    }
+
+    /// After how many layers a block comes.
+    pub(crate) fn depth(&self, source: Source) -> usize {
+        self.blocks[&source].1
+    }
+}
+
+/// How many more numbers expressions may take, and how much work: a small file could ask for more than any machine has.
+#[derive(Debug)]
+pub(crate) struct Room {
+    numbers: usize,
+    /// Products of words of 64 bits.
+    work: f64,
+}
+
+impl Room {
+    /// What a block takes at least, in numbers.
+    pub(crate) const BLOCK: usize = 16;
+
+    /// Four gibibytes, or about as much of exact numbers of a few hundred bits; minutes of work.
+    pub(crate) fn new<N: Number>() -> Self {
+        if N::ROUNDS { Self { numbers: 1 << 29, work: 5e12 } } else { Self { numbers: 1 << 25, work: 2e9 } }
+    }
+
+    /// Takes room for so many numbers; none if there is not as much left.
+    pub(crate) fn take(&mut self, numbers: usize) -> Option<()> {
+        self.numbers = self.numbers.checked_sub(numbers)?;
+        Some(())
+    }
+
+    /// Takes room for a block of so many rows and columns.
+    pub(crate) fn take_block(&mut self, rows: usize, columns: usize) -> Option<()> {
+        self.take(rows.checked_mul(columns)?.checked_add(Self::BLOCK)?)
+    }
+
+    /// Takes time for so many products with each of these numbers, unless there is not as much left.
+    pub(crate) fn take_work<N: Number>(&mut self, numbers: &[N], times: usize) -> Option<()> {
+        self.work -= numbers.len() as f64 * times as f64 * N::words(numbers);
+        (self.work >= 0.0).then_some(())
+    }
+
+    /// Gives back room for so many numbers.
+    pub(crate) fn give_back(&mut self, numbers: usize) {
+        self.numbers += numbers;
+    }
+}

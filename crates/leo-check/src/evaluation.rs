@@ -1,0 +1,235 @@
+//! How far an evaluation in floating point can be off, at whatever point of the domain.
+//!
+//! Let `u` be the unit roundoff, and `γ(n) = n u / (1 - n u)`. A sum of `k` products that are not 0 and one more number, computed in any order, with or without
+//! fused multiply-adds, misses the exact sum by at most `γ(k + 1)` times the sum of absolute values: no term is rounded more than `k + 1` times. These absolute values follow from
+//! the ranges of the operands, which are proved, and from how far these are off themselves. Errors of operands pass through affine maps with
+//! the weights' absolute values, and through a ReLU as they are. Numbers that are too small to be normal may be rounded or taken for 0, whether they are
+//! read or written: each time by no more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
+
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, Node};
+
+use crate::number::Number;
+use crate::range::Range;
+
+/// The numbers that a network is evaluated in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    /// How much of a number rounding takes at the most.
+    roundoff: f64,
+    /// The smallest normal number.
+    smallest: f64,
+    /// More than this may overflow.
+    largest: f64,
+}
+
+impl Precision {
+    /// 32 bit floats.
+    pub const SINGLE: Self = Self {
+        roundoff: f32::EPSILON as f64 / 2.0,
+        smallest: f32::MIN_POSITIVE as f64,
+        largest: f32::MAX as f64 / 2.0,
+    };
+    /// 64 bit floats.
+    pub const DOUBLE: Self =
+        Self { roundoff: f64::EPSILON / 2.0, smallest: f64::MIN_POSITIVE, largest: f64::MAX / 2.0 };
+
+    /// `γ(n)`, rounded up.
+    fn gamma(self, n: usize) -> f64 {
+        let all = n as f64 * self.roundoff;
+        if all < 0.5 { all / (1.0 - all) * (1.0 + 8.0 * f64::EPSILON) } else { f64::INFINITY }
+    }
+}
+
+/// For each element of the input, and of what each node makes: how far a number that is computed in this precision can be
+/// from the exact one, at whatever point of the domain where the values lie in these ranges. As many values as there are ranges.
+pub fn evaluation_errors(network: &Network, ranges: &[Range], precision: Precision) -> Vec<Vec<f64>> {
+    let mut errors = Vec::new();
+    extend_errors(network, ranges, precision, &mut errors);
+    errors
+}
+
+/// For each element of each output of a network whose values lie in these ranges, how far off it can be when it is computed in single precision.
+pub fn single_errors<N: Number>(network: &Network, ranges: &[Range<N>]) -> Vec<Vec<f64>> {
+    let ranges: Vec<Range> = ranges.iter().map(Range::outward).collect();
+    let errors = evaluation_errors(network, &ranges, Precision::SINGLE);
+    network.outputs().iter().map(|value| errors[value.index()].clone()).collect()
+}
+
+/// How far outputs of two networks can be apart in single precision that are this far apart in real arithmetic, if each network is off by its own errors.
+pub fn apart_in_single(apart: &[Vec<f64>], errors: &[Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
+    let mut sums = apart.to_vec();
+    for errors in errors {
+        let pairs = sums.iter_mut().flatten().zip(errors.iter().flatten());
+        pairs.for_each(|(sum, error)| *sum = if *error == 0.0 { *sum } else { (*sum + error).next_up() });
+    }
+    sums
+}
+
+/// Adds the errors of the values that ranges are known of now.
+pub fn extend_errors(network: &Network, ranges: &[Range], precision: Precision, errors: &mut Vec<Vec<f64>>) {
+    if errors.is_empty() {
+        // The input itself is exact.
+        errors.push(vec![0.0; network.input().elements()]);
+    }
+    for node in network.nodes().iter().take(ranges.len() - 1).skip(errors.len() - 1) {
+        errors.push(errors_of_node(network, node, ranges, precision, errors));
+    }
+}
+
+/// A sum of products in the making: bounds of all that makes its evaluation miss it.
+struct Missing {
+    precision: Precision,
+    terms: usize,
+    /// The sum of absolute values, as they are computed.
+    size: f64,
+    inherited: f64,
+}
+
+impl Missing {
+    /// Begins with a number that is added.
+    fn new(precision: Precision, summand: f64) -> Self {
+        Self { precision, terms: 0, size: summand.abs(), inherited: 0.0 }
+    }
+
+    /// A weight times an operand that is no larger than this, as it is computed, and off by no more than its error.
+    fn add(&mut self, weight: f64, size: f64, error: f64) {
+        if weight != 0.0 {
+            let tiny = self.precision.smallest;
+            self.terms += 1;
+            self.size += weight.abs() * size;
+            self.inherited += weight.abs() * (error + tiny) + tiny * (size + tiny);
+        } else if !size.is_finite() {
+            // What may overflow may be infinite, and that times 0 is no number.
+            self.size = f64::INFINITY;
+        }
+    }
+
+    /// How far the sum can be from what it should be.
+    fn bound(self) -> f64 {
+        let Self { precision, terms, size, inherited } = self;
+        // Each of these sums was rounded itself.
+        let up = 1.0 + 4.0 * (terms as f64 + 4.0) * f64::EPSILON;
+        let size = size * up;
+        if size.is_nan() || size > precision.largest {
+            return f64::INFINITY;
+        }
+        let underflow = (2.0 * terms as f64 + 2.0) * precision.smallest;
+        // What changes numbers as they are read and written is rounded with them.
+        let gamma = precision.gamma(terms + 1);
+        let bound = ((inherited * up + underflow) * (1.0 + gamma) + gamma * size) * up;
+        // A number alone is not computed.
+        if terms == 0 && (size == 0.0 || size >= precision.smallest) { 0.0 } else { bound }
+    }
+}
+
+fn errors_of_node(
+    network: &Network,
+    node: &Node,
+    ranges: &[Range],
+    precision: Precision,
+    errors: &[Vec<f64>],
+) -> Vec<f64> {
+    let operand = |index: usize| node.operands()[index].index();
+    let error = &errors[operand(0)];
+    // How large a computed number can be.
+    let size = |value: usize, element: usize| {
+        let range = &ranges[value];
+        (range.lower[element].abs().max(range.upper[element].abs()) + errors[value][element]).next_up()
+    };
+    let first = |element: usize| size(operand(0), element);
+    match node.op() {
+        Op::Reshape(_) => error.clone(),
+        // It reads numbers and writes them.
+        Op::Relu(_) => error.iter().map(|error| (error + precision.smallest).next_up()).collect(),
+        Op::Transpose(transpose) => {
+            let sources = transpose.sources(network.shape(node.operands()[0]).extents());
+            sources.into_iter().map(|source| error[source]).collect()
+        }
+        Op::Dense(dense) => {
+            let (weight, inner) = (dense.weight(), dense.weight().columns());
+            let sizes: Vec<f64> = (0..error.len()).map(first).collect();
+            let mut made = Vec::new();
+            for (errors, sizes) in error.chunks_exact(inner).zip(sizes.chunks_exact(inner)) {
+                for row in 0..weight.rows() {
+                    let mut missing = Missing::new(precision, dense.bias().map_or(0.0, |bias| bias[row]));
+                    for ((&w, &error), &size) in weight.row(row).iter().zip(errors).zip(sizes) {
+                        missing.add(w, size, error);
+                    }
+                    made.push(missing.bound());
+                }
+            }
+            made
+        }
+        Op::Sum(_) => {
+            let other = operand(1);
+            let sum = |element: usize| {
+                let mut missing = Missing::new(precision, 0.0);
+                missing.add(1.0, first(element), error[element]);
+                missing.add(1.0, size(other, element), errors[other][element]);
+                missing.bound()
+            };
+            (0..error.len()).map(sum).collect()
+        }
+        Op::Elementwise(elementwise) => {
+            let constants = elementwise.constant().expand(node.shape());
+            let of = |(element, k): (usize, f64)| {
+                let (factor, summand) = match elementwise.arithmetic() {
+                    Arithmetic::Add => (1.0, k),
+                    Arithmetic::Multiply => (k, 0.0),
+                    // A divisor that may be taken for 0 makes everything infinite.
+                    Arithmetic::Divide if k.abs() < precision.smallest => (f64::INFINITY, 0.0),
+                    Arithmetic::Divide => ((1.0 / k.abs()).next_up(), 0.0),
+                };
+                let mut missing = Missing::new(precision, summand);
+                missing.add(factor, first(element), error[element]);
+                missing.bound()
+            };
+            constants.into_iter().enumerate().map(of).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leo_network::op::{Broadcast, Elementwise, Relu};
+    use leo_network::{Shape, ValueId};
+
+    use super::*;
+
+    /// What single precision can make of an input from 0 to 1 that goes through these, one after the other.
+    fn error_after(ops: Vec<Op>) -> Result<f64, leo_network::NetworkError> {
+        let mut builder = Network::builder(Shape::new([1])?);
+        let mut value = ValueId::INPUT;
+        for op in ops {
+            value = builder.add("", op, &[value])?;
+        }
+        let network = builder.finish(vec![value])?;
+        let mut ranges = vec![Range { lower: vec![0.0], upper: vec![1.0] }];
+        for index in 0..network.nodes().len() {
+            let range = Range::of_node(&network, index, &ranges);
+            ranges.push(range);
+        }
+        Ok(single_errors(&network, &ranges)[0][0])
+    }
+
+    fn by(arithmetic: Arithmetic, constant: f64) -> Result<Op, leo_network::NetworkError> {
+        Ok(Elementwise::new(arithmetic, Broadcast::new(Shape::new([1])?, vec![constant])?)?.into())
+    }
+
+    #[test]
+    fn what_may_be_infinite_is_not_forgotten_by_a_factor_of_0() -> Result<(), leo_network::NetworkError> {
+        let times = |factor| by(Arithmetic::Multiply, factor);
+        assert!(error_after(vec![times(1e15)?, times(1e15)?, times(0.0)?])?.is_finite());
+        assert!(error_after(vec![times(1e30)?, times(1e30)?, times(0.0)?])?.is_infinite());
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_that_are_taken_for_0() -> Result<(), leo_network::NetworkError> {
+        assert!(error_after(vec![Relu.into()])? >= f64::from(f32::MIN_POSITIVE), "a ReLU may do so");
+        assert!(error_after(vec![by(Arithmetic::Divide, 1e-40)?])?.is_infinite(), "a divisor");
+        assert!(error_after(vec![by(Arithmetic::Divide, 1e-30)?])?.is_finite());
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Which elements of two networks are the same function, because they are made in the same way.
+//!
+//! This is *value numbering*: every element of every value of both networks gets the number of a class, and two
+//! elements are in one class only if they are equal everywhere on the domain. The inputs are the same in both networks.
+//! What the same operator makes, with the same constants, of operands of the same classes is the same. A unit of the
+//! first network that is proved to be always off is 0, and so is whatever a ReLU makes of a pre-activation of its
+//! class; 0 stays 0 when it is multiplied or divided, and adds nothing to a row of a matrix, nor does what has the
+//! weight 0.
+//!
+//! Numbers are compared here, and never computed with. So a network from which units were removed that are always off
+//! or that nobody reads, and that is otherwise as it was, is seen to be the same whatever its layout is, also where
+//! expressions would have to be rounded: where two matrices follow each other, or where batch normalisation multiplies
+//! weights. With exact numbers, expressions show the same.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, ValueId};
+
+use crate::checker::Facts;
+use crate::number::Number;
+
+/// For each element of each output, whether it is the same in both networks, everywhere on the domain. That it is not
+/// found out does not mean that it is not.
+pub(crate) fn same_outputs<N: Number>(facts: &Facts<'_, N>, second: &Network) -> Vec<Vec<bool>> {
+    let first = facts.network();
+    let elements = |network: &Network| network.nodes().iter().map(|node| node.shape().elements()).sum::<usize>();
+    if elements(first).saturating_add(elements(second)) > MOST_ELEMENTS {
+        return first.outputs().iter().map(|&value| vec![false; first.shape(value).elements()]).collect();
+    }
+    let mut classes = Classes::default();
+    let input: Rc<[Class]> = (0..first.input().elements()).map(|_| classes.fresh()).collect();
+    let is_off = |node: usize, unit: usize| facts.range(first.pre_activation(node)).upper[unit] <= N::default();
+    let mine = classes.of_network(first, input.clone(), is_off);
+    let theirs = classes.of_network(second, input, |_, _| false);
+    let is_same = |(a, b): (&ValueId, &ValueId)| {
+        let (a, b) = (&mine[a.index()], &theirs[b.index()]);
+        a.iter().zip(b.iter()).map(|(a, b)| a == b).collect()
+    };
+    first.outputs().iter().zip(second.outputs()).map(is_same).collect()
+}
+
+/// How many elements all values of both networks may have together. More are not looked at, so that a small file cannot
+/// take much memory.
+const MOST_ELEMENTS: usize = 1 << 22;
+
+/// Which class an element is in.
+type Class = usize;
+
+/// The class of elements that are always 0.
+const ZERO: Class = 0;
+
+/// A row of a matrix, what it is multiplied with, and what is added.
+#[derive(Clone, Debug)]
+struct Row<'n> {
+    weights: &'n [f64],
+    bias: f64,
+    /// The classes of all elements that the matrix reads, and which of them this row begins with.
+    operand: Rc<[Class]>,
+    start: usize,
+}
+
+impl Row<'_> {
+    /// The products that are not always 0.
+    fn terms(&self) -> impl Iterator<Item = (Class, f64)> {
+        let terms = self.operand[self.start..].iter().zip(self.weights).map(|(&class, &weight)| (class, weight));
+        terms.filter(|&(class, weight)| class != ZERO && weight != 0.0)
+    }
+
+    /// The same number for rows that are the same.
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        // The two zeros are the same number.
+        (self.bias + 0.0).to_bits().hash(&mut hasher);
+        for (class, weight) in self.terms() {
+            (class, weight.to_bits()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.bias == other.bias && self.terms().eq(other.terms())
+    }
+}
+
+/// What makes an element of one or two others: an operator, its constant, and the classes of the others.
+type Made = (u8, u64, Class, Class);
+
+/// All classes that there are.
+#[derive(Debug, Default)]
+struct Classes<'n> {
+    /// How many there are besides [`ZERO`].
+    count: usize,
+    made: HashMap<Made, Class>,
+    /// By their hashes. Of two different rows with the same hash only one is here, and the other is like no other row.
+    rows: HashMap<u64, (Row<'n>, Class)>,
+}
+
+impl<'n> Classes<'n> {
+    fn fresh(&mut self) -> Class {
+        self.count += 1;
+        self.count
+    }
+
+    /// The classes of all elements of all values of a network, by the values' indices. Units of which `is_off` is true
+    /// are always off.
+    fn of_network(
+        &mut self,
+        network: &'n Network,
+        input: Rc<[Class]>,
+        is_off: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Rc<[Class]>> {
+        let mut classes = vec![input];
+        for (index, node) in network.nodes().iter().enumerate() {
+            let operand = classes[node.operands()[0].index()].clone();
+            classes.push(match node.op() {
+                Op::Dense(dense) => {
+                    let (weight, inner) = (dense.weight(), dense.weight().columns());
+                    let row = |at: usize| Row {
+                        weights: weight.row(at % weight.rows()),
+                        bias: dense.bias().map_or(0.0, |bias| bias[at % weight.rows()]),
+                        operand: operand.clone(),
+                        start: at / weight.rows() * inner,
+                    };
+                    (0..node.shape().elements()).map(|at| self.of_row(row(at))).collect()
+                }
+                Op::Relu(_) => {
+                    (0..operand.len()).map(|unit| self.of_unit(operand[unit], is_off(index, unit))).collect()
+                }
+                Op::Elementwise(elementwise) => {
+                    let constants = elementwise.constant().expand(node.shape());
+                    let pairs = operand.iter().zip(constants);
+                    pairs.map(|(&class, constant)| self.of_element(class, elementwise.arithmetic(), constant)).collect()
+                }
+                Op::Reshape(_) => operand,
+                Op::Transpose(transpose) => {
+                    let sources = transpose.sources(network.shape(node.operands()[0]).extents());
+                    sources.into_iter().map(|source| operand[source]).collect()
+                }
+                Op::Sum(_) => {
+                    let other = classes[node.operands()[1].index()].clone();
+                    operand.iter().zip(other.iter()).map(|(&a, &b)| self.of_made((SUM, 0, a, b))).collect()
+                }
+            });
+        }
+        classes
+    }
+
+    fn of_row(&mut self, row: Row<'n>) -> Class {
+        let hash = row.hash();
+        match self.rows.get(&hash) {
+            Some((known, class)) if known.is_same(&row) => *class,
+            Some(_) => self.fresh(),
+            None => {
+                let class = self.fresh();
+                self.rows.insert(hash, (row, class));
+                class
+            }
+        }
+    }
+
+    fn of_unit(&mut self, pre_activation: Class, is_off: bool) -> Class {
+        match (pre_activation, is_off) {
+            (ZERO, _) => ZERO,
+            (_, true) => {
+                // Whatever else has this pre-activation is off too.
+                self.made.insert((RELU, 0, pre_activation, ZERO), ZERO);
+                ZERO
+            }
+            (_, false) => self.of_made((RELU, 0, pre_activation, ZERO)),
+        }
+    }
+
+    fn of_element(&mut self, class: Class, arithmetic: Arithmetic, constant: f64) -> Class {
+        let bits = (constant + 0.0).to_bits();
+        match (class, arithmetic) {
+            (ZERO, Arithmetic::Multiply | Arithmetic::Divide) => ZERO,
+            (_, Arithmetic::Add) if constant == 0.0 => class,
+            (_, Arithmetic::Add) => self.of_made((ADD, bits, class, ZERO)),
+            (_, Arithmetic::Multiply) => self.of_made((MULTIPLY, bits, class, ZERO)),
+            (_, Arithmetic::Divide) => self.of_made((DIVIDE, bits, class, ZERO)),
+        }
+    }
+
+    fn of_made(&mut self, made: Made) -> Class {
+        if let Some(&class) = self.made.get(&made) {
+            return class;
+        }
+        let class = self.fresh();
+        self.made.insert(made, class);
+        class
+    }
+}
+
+const RELU: u8 = 0;
+const ADD: u8 = 1;
+const MULTIPLY: u8 = 2;
+const DIVIDE: u8 = 3;
+const SUM: u8 = 4;
