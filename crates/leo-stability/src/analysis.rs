@@ -51,6 +51,7 @@ pub(crate) fn run<'n>(
     let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
     let mut run = Run {
         network,
+        layers: network.relu_layers().count(),
         options,
         limits: &limits,
         budget: limits.whole(),
@@ -81,7 +82,6 @@ pub(crate) fn run<'n>(
     let mut stages: Vec<Stage> = Vec::new();
     while let Some(node) = run.checker.next_layer() {
         run.enter(node, stages.len());
-        run.decided_before = decided(&stages);
         let is_through = match options.engine {
             Engine::Milp => {
                 run.timed(By::Milp, Run::decide_by_programs);
@@ -94,12 +94,13 @@ pub(crate) fn run<'n>(
             let again = stages.len();
             stages.truncate(run.narrow + 1);
             run.go_back(stages.pop().unwrap_or_default(), stages.len());
-            run.decided_before = decided(&stages);
+            run.decided_before = stages.iter().map(Stage::decided).sum();
             run.narrow = again;
             run.timed(By::Tilt, Run::narrow_ranges);
         }
         let now = Instant::now();
         run.stage.time += now - start;
+        run.decided_before += run.stage.decided();
         stages.push(std::mem::take(&mut run.stage));
         start = now;
     }
@@ -130,6 +131,8 @@ pub(crate) fn run<'n>(
 /// An analysis that has come to some layer.
 pub(crate) struct Run<'a, 'n> {
     pub(crate) network: &'n Network,
+    /// How many layers it has.
+    layers: usize,
     pub(crate) options: &'a Options<'a>,
     limits: &'a Limits<'a>,
     /// What is left for the work at hand.
@@ -165,6 +168,13 @@ pub(crate) struct Stage {
     /// Whether what an earlier analysis has proved was not proved again, because it was too late.
     forgotten: bool,
     time: Duration,
+}
+
+impl Stage {
+    /// How many of the layer's units are decided.
+    fn decided(&self) -> usize {
+        self.verdicts.iter().filter(|verdict| verdict.is_some()).count()
+    }
 }
 
 impl Run<'_, '_> {
@@ -316,7 +326,7 @@ impl Run<'_, '_> {
     fn parts(&self) -> usize {
         let others = match self.options.state {
             Some(state) => state.open_after(self.depth),
-            None => self.network.relu_layers().count() - self.depth - 1,
+            None => self.layers - self.depth - 1,
         };
         others + 1
     }
@@ -354,7 +364,7 @@ impl Run<'_, '_> {
 
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
-        let last = self.network.relu_layers().last() == Some(self.stage.node) && !self.options.narrow;
+        let last = self.depth + 1 == self.layers && !self.options.narrow;
         let known = last || has_exact_intervals(self.network, self.stage.node);
         let wanted = |unit: &usize| !known || self.stage.verdicts[*unit].is_none();
         let bounds: Vec<Bound> = (0..self.stage.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
@@ -613,15 +623,10 @@ impl Run<'_, '_> {
         {
             let left = self.stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
             let decided = self.decided_before + self.stage.verdicts.len() - left;
-            let (layer, layers) = (self.depth + 1, self.network.relu_layers().count());
+            let (layer, layers) = (self.depth + 1, self.layers);
             progress.begins(Standing { layer, layers, decided, left }, step, units);
         }
     }
-}
-
-/// How many units of some layers are decided.
-fn decided(stages: &[Stage]) -> usize {
-    stages.iter().flat_map(|stage| &stage.verdicts).filter(|verdict| verdict.is_some()).count()
 }
 
 /// A linear bound on the whole domain.
@@ -633,7 +638,7 @@ fn both_sides(unit: usize) -> [Bound; 2] {
     [(unit, Side::Lower), (unit, Side::Upper)]
 }
 
-/// Whether no interval arithmetic before a layer loses anything but by rounding: every element of every value on the way depends on inputs of
+/// Whether no interval arithmetic before a layer, or since the layer before, loses anything but by rounding: every element of every value on the way depends on inputs of
 /// its own, until one matrix brings them together.
 fn has_exact_intervals(network: &Network, layer: usize) -> bool {
     let mut value = network.pre_activation(layer);
@@ -642,7 +647,9 @@ fn has_exact_intervals(network: &Network, layer: usize) -> bool {
         match node.op() {
             Op::Dense(_) => products += 1,
             Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_) => {}
-            Op::Relu(_) | Op::Sum(_) => return false,
+            // If no matrix comes after it, ranges of the layer before are all there is to know.
+            Op::Relu(_) => return products == 0,
+            Op::Sum(_) => return false,
         }
         value = node.operands()[0];
     }

@@ -29,7 +29,6 @@ pub use leo_check::Status;
 pub use state::State;
 pub use verdict::{By, Unit};
 pub use witness::gradient::gradients;
-pub use witness::rounding::evaluation_errors;
 
 /// Whether this build can solve linear and mixed-integer programs.
 pub const HAS_SOLVER: bool = cfg!(feature = "highs");

@@ -1,20 +1,19 @@
 //! Inputs that show a unit on, and inputs that show it off.
 //!
 //! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts only if the
-//! computed pre-activation is further from 0 than what rounding can do ([`rounding`]), or the checker examined the point more closely. For units
+//! computed pre-activation is further from 0 than what rounding can do ([`leo_check::evaluation_errors`]), or the checker examined the point more closely. For units
 //! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
 //! part of the way, and look again. Where better bounds do not settle a unit either, [`ascent`] looks longer.
 
 mod ascent;
 pub(crate) mod gradient;
-pub(crate) mod rounding;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{Range, Side, signs};
+use leo_check::{Precision, Range, Side, extend_errors, signs};
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values, Workspace};
 use rayon::prelude::*;
 
@@ -169,7 +168,7 @@ impl<'n> Witnesses<'n> {
 
     /// Ranges of more values are known now: what can be said with certainty follows from them.
     pub(crate) fn learn(&mut self, ranges: &[Range]) {
-        rounding::extend_errors(self.network, ranges, &mut self.errors);
+        extend_errors(self.network, ranges, Precision::DOUBLE, &mut self.errors);
     }
 
     /// How far computed pre-activations of a layer can be off.
@@ -310,6 +309,10 @@ impl<'n> Witnesses<'n> {
         bounds: &[(usize, Side)],
         budget: &Budget<'_>,
     ) {
+        if bounds.is_empty() {
+            // Even a workspace for nothing takes time that grows with the network.
+            return;
+        }
         let found: Vec<Vec<Found>> = bounds
             .par_chunks(self.block)
             .map_init(
