@@ -63,12 +63,36 @@ impl Affine {
         Self { rows: rows.len(), columns: self.columns, weight, bias }
     }
 
+    /// The first rows, and the others.
+    pub(crate) fn split_rows(&self, rows: usize) -> (Self, Self) {
+        let [first, others] = [0..rows, rows..self.rows].map(|rows| self.with_rows(&rows.collect::<Vec<_>>()));
+        (first, others)
+    }
+
+    /// A sum of two: of the first columns, with the bias, and of the others, without.
+    pub(crate) fn split_columns(&self, columns: usize) -> (Self, Self) {
+        let [first, others] =
+            [0..columns, columns..self.columns].map(|columns| self.with_columns(&columns.collect::<Vec<_>>()));
+        (first, Self { bias: vec![0.0; self.rows], ..others })
+    }
+
     /// The operator for it, with every number rounded by `round`.
     ///
     /// # Errors
     /// If it has no rows or no columns, or a number has become too large.
     pub(crate) fn to_dense(&self, round: impl Fn(f64) -> f64) -> Result<Dense, NetworkError> {
-        let rounded = |numbers: &[f64]| numbers.iter().map(|&number| round(number)).collect();
-        Dense::new(Matrix::new(self.rows, self.columns, rounded(&self.weight))?, Some(rounded(&self.bias)))
+        Dense::new(self.rounded(&round)?, Some(self.bias.iter().map(|&number| round(number)).collect()))
+    }
+
+    /// The same without a bias.
+    ///
+    /// # Errors
+    /// As for [`Affine::to_dense`].
+    pub(crate) fn to_matrix(&self, round: impl Fn(f64) -> f64) -> Result<Dense, NetworkError> {
+        Dense::new(self.rounded(&round)?, None)
+    }
+
+    fn rounded(&self, round: &impl Fn(f64) -> f64) -> Result<Matrix, NetworkError> {
+        Matrix::new(self.rows, self.columns, self.weight.iter().map(|&number| round(number)).collect())
     }
 }

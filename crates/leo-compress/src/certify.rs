@@ -1,10 +1,10 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, Correspondence, Link, Proof, Role};
+use leo_check::{Certificate, Correspondence, Link, Numbers, Proof, Role};
 use leo_network::Domain;
 use leo_network::onnx::{Document, OnnxError};
 
-use crate::compress::{Compressed, largest};
+use crate::compress::Compressed;
 
 /// Delta is given a little larger than it was proved to be, because another processor may round in another way.
 const MARGIN: f64 = 1.0 / 64.0;
@@ -39,8 +39,12 @@ impl Compressed {
             let is_last = index + 1 == self.steps.len();
             Link::new(domain, [&step.before, after], &step.proof, &step.pairs, is_last)
         });
-        let delta = self.delta.iter().map(|delta| rounded_up(largest(std::slice::from_ref(delta)))).collect();
-        Ok(Certificate::new(first, second, domain, delta, links.collect::<Result<_, _>>()?))
+        let rounded = |delta: &Vec<f64>| Numbers::of(&delta.iter().copied().map(rounded_up).collect::<Vec<f64>>());
+        let delta = self.delta.iter().map(rounded).collect();
+        let delta_f32 = self.delta_f32().map(|delta| delta.iter().map(rounded).collect());
+        let mut certificate = Certificate::new(first, second, domain, delta, links.collect::<Result<_, _>>()?);
+        certificate.delta_f32 = delta_f32;
+        Ok(certificate)
     }
 }
 

@@ -2,17 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use leo_check::Mismatch;
+use leo_check::{Mismatch, apart_in_single};
 use leo_network::onnx::{Document, Float, OnnxError};
-use leo_network::{Domain, DomainError, NetworkError};
+use leo_network::{Array, Domain, DomainError, Network, NetworkError};
 use leo_stability::{Engine, Stopped};
 
 use crate::certify::Step;
-use crate::history::History;
+use crate::history::{History, beside};
+use crate::prospects;
+use crate::reference::{Measured, Reference, measured_limit};
 use crate::region::Pinned;
 use crate::rewrite::Rewritten;
 use crate::round::{self, Round};
+use crate::samples::{OneSided, one_sided};
 use crate::tolerance::Tolerance;
+use crate::why::{Prospect, Staying};
 
 /// How to go about removing units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub struct Options<'a> {
     pub tolerance: Option<Tolerance>,
     /// Only what needs no rounding of any weight.
     pub bit_exact: bool,
+    /// How many times larger than the original's the error may be that single precision makes in the smaller network; if nothing is said, twice. It is measured, and what is measured has to be
+    /// some way below that, because other points and other orders of summation give other errors.
+    pub allow_noise: Option<f64>,
     /// The type of rewritten weights, if not the file's own.
     pub float: Option<Float>,
     /// How to find out which units are stable.
@@ -45,7 +52,15 @@ impl Options<'_> {
         let default = if self.method == Method::Full { Tolerance::Ulp } else { Tolerance::Zero };
         if self.bit_exact { Tolerance::Zero } else { self.tolerance.unwrap_or(default) }
     }
+
+    /// How many times the original's noise may be measured.
+    pub(crate) fn noise_limit(&self) -> f64 {
+        measured_limit(self.allow_noise.unwrap_or(ALLOWED_NOISE))
+    }
 }
+
+/// How many times larger errors in single precision may get.
+const ALLOWED_NOISE: f64 = 2.0;
 
 /// A file, perhaps smaller, and what was done to it.
 #[derive(Clone, Debug)]
@@ -58,7 +73,17 @@ pub struct Compressed {
     pub history: History,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain: proved.
     pub delta: Vec<Vec<f64>>,
-    /// How much of that would remain with weights in double precision: what was approximated on purpose.
+    /// How far the original and the smaller network can be off, each, when they are computed in single precision, if the files leave no doubt what is computed.
+    pub(crate) errors: Option<[Vec<Vec<f64>>; 2]>,
+    /// For each element of each output, the largest number that it was seen to be, whatever its sign.
+    pub scales: Vec<Vec<f64>>,
+    /// For each output, what was measured in single precision, if the file is in that.
+    pub single: Option<Vec<Measured>>,
+    /// Units that are always on or off and are still there, and why.
+    pub staying: Vec<Staying>,
+    /// If few units went, how many would go with larger tolerances.
+    pub prospects: Vec<Prospect>,
+    /// How much of delta would remain with weights in double precision: what was approximated on purpose.
     pub approximation: f64,
     /// Units of the file that was given for which it is not known whether they are stable.
     pub undecided: usize,
@@ -76,6 +101,31 @@ impl Compressed {
     /// The largest of all bounds on how far an output can move.
     pub fn largest_delta(&self) -> f64 {
         largest(&self.delta)
+    }
+
+    /// For each element of each output, how far it can be from what it was if both networks are evaluated in single precision, in any order of summation: proved. Nothing where
+    /// the files leave a doubt what is computed, or where something may overflow.
+    pub fn delta_f32(&self) -> Option<Vec<Vec<f64>>> {
+        let delta = apart_in_single(&self.delta, self.errors.as_ref()?);
+        largest(&delta).is_finite().then_some(delta)
+    }
+
+    /// Whether so few units went that one may want to know why.
+    pub fn removes_little(&self) -> bool {
+        let units: usize = self.history.layers.iter().map(|layer| layer.units.len()).sum();
+        let left: usize = self.document.network().hidden().iter().sum();
+        units > 0 && (units.saturating_sub(left) as f64) < prospects::LITTLE * units as f64
+    }
+
+    /// Units of the original network that can be on and off, and are only one of both on samples.
+    ///
+    /// # Errors
+    /// If the samples are another network's.
+    pub fn one_sided(&self, domain: &Domain, samples: &Array) -> Result<Vec<OneSided>, DomainError> {
+        let Some(Step { before, proof, .. }) = self.steps.first() else { return Ok(Vec::new()) };
+        one_sided(before.network(), &self.history.layers, domain, samples, |place, on| {
+            proof.witness(place.layer, place.unit, on)
+        })
     }
 }
 
@@ -123,14 +173,36 @@ impl From<Mismatch> for CompressError {
 /// The most rounds. One does nearly all, the second finds that nothing is left to do.
 const ROUNDS: usize = 8;
 
+/// What part of the time the search for stable units may take: at the least, however long the rest may take, and at the most.
+const SHARE_OF_SEARCH: [f64; 2] = [0.4, 0.85];
+/// After what part of the time no more ways to rewrite are tried. The rest is for comparing and certifying, which takes a fraction of the search.
+const SHARE_OF_PLANNING: f64 = 0.9;
+/// How many products of a weight and an expression's coefficient are planned with, carried out and proved in a second, on a slow machine.
+const PRODUCTS_A_SECOND: f64 = 4e8;
+
+/// How much of a time limit the search for stable units may take. Plans and proofs are about expressions of as many numbers as there are inputs and units, for each number in the network.
+fn time_to_search(network: &Network, limit: Duration) -> Duration {
+    let basis = network.input().elements() + network.hidden().iter().sum::<usize>();
+    let rest = network.multiply_adds() as f64 * basis as f64 / PRODUCTS_A_SECOND;
+    let [least, most] = SHARE_OF_SEARCH.map(|share| limit.mul_f64(share));
+    most.saturating_sub(Duration::try_from_secs_f64(rest).unwrap_or(Duration::MAX)).max(least)
+}
+
 /// Makes a file's network smaller on a domain, until nothing more can be removed.
 ///
 /// # Errors
 /// If the domain does not fit, or the file cannot be rewritten, or it is stopped.
 pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> Result<Compressed, CompressError> {
     let start = Instant::now();
+    document.check_rewritable()?;
     let outputs = document.network().outputs().iter();
+    let reference = Reference::new(document.network(), domain, options.stability.samples, options.stability.seed)?;
     let mut compressed = Compressed {
+        errors: None,
+        scales: reference.scales.clone(),
+        single: None,
+        staying: Vec::new(),
+        prospects: Vec::new(),
         document: document.clone(),
         changed: false,
         history: History::default(),
@@ -146,8 +218,11 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
     if round::is_spent(document, tolerance, domain) {
         tolerance = Tolerance::Zero;
     }
+    let whole = options.stability.time_limit;
+    let deadline = whole.and_then(|limit| start.checked_add(limit.mul_f64(SHARE_OF_PLANNING)));
     for round in 0..ROUNDS {
-        let time_limit = options.stability.time_limit.map(|limit| limit.saturating_sub(start.elapsed()));
+        // The search may have its share, and the next ones what it leaves of that.
+        let time_limit = whole.map(|limit| time_to_search(document.network(), limit).saturating_sub(start.elapsed()));
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
             break;
         }
@@ -161,7 +236,8 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
             stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };
         }
         let options = Options { stability, ..*options };
-        let round = Round { domain, options: &options, tolerance, is_first: round == 0 };
+        let round =
+            Round { domain, options: &options, tolerance, reference: &reference, is_first: round == 0, deadline };
         match round.go(&mut compressed)? {
             Some(rewritten) => compressed.document = rewritten,
             None => break,
@@ -169,6 +245,9 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         compressed.changed = true;
         tolerance = Tolerance::Zero;
     }
+    compressed.history.paths = beside(compressed.document.network()).saturating_sub(beside(document.network()));
+    let is_single = compressed.document.float() == Float::F32 && options.float != Some(Float::F64);
+    compressed.single = is_single.then(|| reference.compare(compressed.document.network(), options.noise_limit()));
     Ok(compressed)
 }
 

@@ -6,6 +6,7 @@
 //! are a few ways to guess, and either network can be the first. Every bound that comes of it holds, and the least of them is the answer.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use leo_check::{Claim, Correspondence, Mismatch, Role, deviation};
 use leo_network::{Domain, DomainError, Network};
@@ -22,12 +23,36 @@ pub struct Comparison {
     pub unmatched: [Vec<Unmatched>; 2],
     /// What stopped the search for stable units before it was through.
     pub stopped: Option<Stopped>,
+    /// What led to the best bound.
+    pub(crate) guess: Option<Guess>,
+}
+
+/// What corresponds to what in two networks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Guess {
+    /// Whether the second network was taken for the first.
+    pub(crate) is_reversed: bool,
+    pub(crate) pairs: Correspondence,
 }
 
 impl Comparison {
     /// The largest of all bounds.
     pub fn largest_deviation(&self) -> f64 {
         self.deviation.iter().flatten().copied().fold(0.0, f64::max)
+    }
+
+    /// The same, stopped by this, if it was not stopped before.
+    #[must_use]
+    pub fn or_stopped(mut self, by: Stopped) -> Self {
+        self.stopped = self.stopped.or(Some(by));
+        self
+    }
+
+    /// What this and a later comparison of the same networks show together: of two bounds the lesser one, and of units what the later one knows.
+    #[must_use]
+    pub fn with_later(self, mut later: Self) -> Self {
+        take_less(&mut later.deviation, &self.deviation);
+        later
     }
 }
 
@@ -58,7 +83,12 @@ pub enum EquivError {
     Internal(String),
 }
 
+/// How much of the time both analyses have together; the rest is for comparing.
+const ANALYSES: f64 = 0.8;
+
 /// Bounds the difference between two networks on a domain, without being told what they have to do with each other.
+///
+/// The time limit holds for all of it. However short it is, intervals are computed, and one guess is looked into.
 ///
 /// # Errors
 /// If the networks have other shapes, or the domain does not fit them, or it is stopped.
@@ -68,6 +98,7 @@ pub fn equivalent(
     domain: &Domain,
     options: &Options<'_>,
 ) -> Result<Comparison, EquivError> {
+    let start = Instant::now();
     let networks = [first, second];
     let [mine, theirs] = networks.map(shapes);
     if mine != theirs {
@@ -80,6 +111,9 @@ pub fn equivalent(
 
     let widths = first.outputs().iter().map(|&value| first.shape(value).elements());
     let mut least: Vec<Vec<f64>> = widths.map(|width| vec![f64::INFINITY; width]).collect();
+    let mut stopped = analyses.iter().find_map(|analysis| analysis.stopped);
+    let mut guess: Option<(f64, Guess)> = None;
+    let (mut has_bound, is_late) = (false, || options.time_limit.is_some_and(|limit| start.elapsed() >= limit));
     for (one, other) in [(0, 1), (1, 0)] {
         let guesses = Guesses {
             analysis: &analyses[one],
@@ -87,8 +121,19 @@ pub fn equivalent(
             likenesses: &likenesses[other],
         };
         for pairs in guesses.correspondences() {
+            if has_bound && is_late() {
+                stopped = stopped.or(Some(Stopped::OutOfTime));
+                break;
+            }
             match deviation(&analyses[one].facts, networks[other], &pairs) {
-                Ok(found) => take_less(&mut least, &found),
+                Ok(found) => {
+                    has_bound = true;
+                    let worst = found.iter().flatten().copied().fold(0.0, f64::max);
+                    if guess.as_ref().is_none_or(|(best, _)| worst < *best) {
+                        guess = Some((worst, Guess { is_reversed: one == 1, pairs }));
+                    }
+                    take_less(&mut least, &found);
+                }
                 Err(Mismatch::TooLarge) => {}
                 Err(mismatch) => return Err(EquivError::Internal(mismatch.to_string())),
             }
@@ -98,7 +143,8 @@ pub fn equivalent(
     Ok(Comparison {
         deviation: least,
         unmatched: [unmatched(0), unmatched(1)],
-        stopped: analyses.iter().find_map(|analysis| analysis.stopped),
+        stopped,
+        guess: guess.map(|(_, guess)| guess),
     })
 }
 
@@ -108,14 +154,17 @@ fn shapes(network: &Network) -> String {
     format!("{:?} to {}", network.input().extents(), outputs.collect::<Vec<_>>().join(" and "))
 }
 
-/// What is proved of both networks; each has half of the time.
+/// What is proved of both networks. The first one has half of the time, the second one what is left.
 fn analyses<'n>(
     [first, second]: [&'n Network; 2],
     domain: &Domain,
     options: &Options<'_>,
 ) -> Result<[Analysis<'n>; 2], EquivError> {
-    let options = Options { narrow: true, time_limit: options.time_limit.map(|limit| limit / 2), ..*options };
-    let analyses = [analyze(first, domain, &options)?, analyze(second, domain, &options)?];
+    let (start, limit) = (Instant::now(), options.time_limit.map(|limit| limit.mul_f64(ANALYSES)));
+    let within = |time_limit: Option<Duration>| Options { narrow: true, time_limit, ..*options };
+    let first = analyze(first, domain, &within(limit.map(|limit| limit / 2)))?;
+    let second = analyze(second, domain, &within(limit.map(|limit| limit.saturating_sub(start.elapsed()))))?;
+    let analyses = [first, second];
     if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
         return Err(EquivError::Interrupted);
     }
@@ -123,7 +172,7 @@ fn analyses<'n>(
 }
 
 /// Takes the lesser of two bounds; what is no number is no bound.
-fn take_less(least: &mut [Vec<f64>], found: &[Vec<f64>]) {
+pub(crate) fn take_less(least: &mut [Vec<f64>], found: &[Vec<f64>]) {
     let pairs = least.iter_mut().flatten().zip(found.iter().flatten());
     pairs.for_each(|(least, found)| *least = if found < least { *found } else { *least });
 }

@@ -7,6 +7,8 @@
 //! Carriers are some of the functions themselves, chosen by a QR decomposition with pivoting; the others are combinations of these. If a layer's own
 //! linear units are no more than the carriers would be, they stay, as they are.
 
+use std::collections::BTreeSet;
+
 use leo_check::Claim;
 use leo_network::onnx::Float;
 
@@ -24,28 +26,49 @@ use crate::traffic::{Carriers, Traffic};
 const SHARE_OF_UNITS: f64 = 0.25;
 const SHARE_OF_MULTIPLES: f64 = 0.0625;
 
+/// What a region may be rewritten with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Layers, by their nodes, in which no unit is replaced by a negative multiple of another: the linear functions that come with that can be large numbers that cancel.
+    pub(crate) without_opposites: BTreeSet<usize>,
+    /// Whether units that are always on stay as they are, instead of fewer new ones that carry linear functions.
+    pub(crate) keep_linear: bool,
+    /// Whether linear functions pass a layer beside it, by no ReLU: they need no shift then, which can be a large number that cancels.
+    pub(crate) paths: bool,
+}
+
 /// A region in normal form, and which functions its layers carry: all but the numbers themselves.
 pub(crate) struct Outline<'a> {
     region: &'a Region,
     form: NormalForm,
     /// For each layer that is not to vanish.
     carriers: Vec<Option<Carriers>>,
+    /// For each such layer, how many linear functions have to get past it: their rank.
+    ranks: Vec<Option<usize>>,
+    /// Whether they pass beside the layers.
+    paths: bool,
 }
 
 impl<'a> Outline<'a> {
-    /// With as few units as possible.
-    pub(crate) fn new(region: &'a Region, budget: &Budget) -> Self {
+    /// With as few units as possible, in this style.
+    pub(crate) fn new(region: &'a Region, budget: &Budget, style: &Style) -> Self {
         let (mut choices, mut left) = choices(region, budget);
-        let (mut best, mut fewest) = retained(region, &choices, budget, left);
+        for (layer, opposites) in region.layers.iter().zip(&mut choices.opposites) {
+            *opposites = !style.without_opposites.contains(&layer.node);
+        }
+        if style.keep_linear {
+            let on = |layer: &Layer| (0..layer.map.rows).map(|unit| layer.is_active(unit)).collect();
+            choices.retained = region.layers.iter().map(on).collect();
+        }
+        let Retained { choices: mut best, units: mut fewest, mut ranks } = retained(region, &choices, budget, left);
         let mut form = NormalForm::new(region, &best);
         // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its own.
-        let is_opposite = |fate: &Fate| matches!(fate, Fate::Gone(Rule::Opposite, _));
         for layer in 0..region.layers.len() {
             if form.fates[layer].iter().any(is_opposite) {
                 choices.opposites[layer] = false;
-                let (without, units) = retained(region, &choices, budget, left);
-                if units <= fewest {
-                    (best, fewest) = (without, units);
+                let without = retained(region, &choices, budget, left);
+                if without.units <= fewest {
+                    (best, fewest, ranks) = (without.choices, without.units, without.ranks);
                 } else {
                     choices.opposites[layer] = true;
                 }
@@ -64,10 +87,21 @@ impl<'a> Outline<'a> {
             })
         };
         let carriers = (0..region.layers.len()).map(carriers).collect();
-        Self { region, form, carriers }
+        Self { region, form, carriers, ranks, paths: style.paths }
     }
 
-    /// How many units it takes.
+    /// For each layer of the region that stays, how many linear functions have to get past it.
+    pub(crate) fn ranks(&self) -> &[Option<usize>] {
+        &self.ranks
+    }
+
+    /// The nodes of the layers in which units are replaced by negative multiples of others.
+    pub(crate) fn with_opposites(&self) -> impl Iterator<Item = usize> {
+        let layers = self.region.layers.iter().zip(&self.form.fates);
+        layers.filter(|(_, fates)| fates.iter().any(is_opposite)).map(|(layer, _)| layer.node)
+    }
+
+    /// How many units it takes, and functions that pass beside them.
     pub(crate) fn units(&self) -> usize {
         let layers = self.region.layers.iter().zip(&self.carriers).enumerate();
         let units = |(index, (layer, carriers)): (usize, (&Layer, &Option<Carriers>))| {
@@ -79,8 +113,13 @@ impl<'a> Outline<'a> {
 
     /// With numbers of this type.
     pub(crate) fn plan(&self, float: Float) -> Plan {
-        Realisation::new(self.region, &self.form, &self.carriers, float).finish()
+        Realisation::new(self.region, &self.form, &self.carriers, self.paths, float).finish()
     }
+}
+
+/// Whether a unit is replaced by a negative multiple of another.
+fn is_opposite(fate: &Fate) -> bool {
+    matches!(fate, Fate::Gone(Rule::Opposite, _))
 }
 
 /// Which units do too little to matter, how far multiples may be off, and what is left of the budget then.
@@ -119,12 +158,22 @@ fn choices(region: &Region, budget: &Budget) -> (Choices, f64) {
     (choices, budget.total * (1.0 - SHARE_OF_MULTIPLES) - spent)
 }
 
+/// What stays of a region.
+struct Retained {
+    /// With the layers in which the linear units stay.
+    choices: Choices,
+    /// How many units are needed then.
+    units: usize,
+    /// For each layer that stays, how many linear functions have to get past it.
+    ranks: Vec<Option<usize>>,
+}
+
 /// Decides in which layers the linear units stay, and counts the units that are needed then.
-fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) -> (Choices, usize) {
+fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) -> Retained {
     let mut choices = choices.clone();
     let form = NormalForm::new(region, &choices);
     let live = live_linear(region, &form);
-    let mut units = 0;
+    let (mut units, mut ranks) = (0, vec![None; region.layers.len()]);
     for (index, layer) in region.layers.iter().enumerate() {
         let kept = form.kept(index);
         if kept == 0 {
@@ -132,18 +181,19 @@ fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) 
         }
         let decomposition = Traffic::past(region, &form, index).decompose(budget, left);
         let carriers = decomposition.pivots.len();
+        ranks[index] = Some(carriers);
         let own = live[index].iter().filter(|live| **live).count();
-        let has_opposites = form.fates[index].iter().any(|fate| matches!(fate, Fate::Gone(Rule::Opposite, _)));
+        let has_opposites = form.fates[index].iter().any(is_opposite);
         let mut needed = kept + carriers;
         if own <= carriers && !has_opposites {
-            choices.retained[index].clone_from(&live[index]);
+            choices.retained[index].iter_mut().zip(&live[index]).for_each(|(retained, live)| *retained |= live);
             needed = kept + own;
         } else {
             left -= decomposition.cost;
         }
         units += needed * layer.positions;
     }
-    (choices, units)
+    Retained { choices, units, ranks }
 }
 
 /// Which units that are always on are read by something that matters.

@@ -1,13 +1,24 @@
 //! What became of every unit, in however many rounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leo_check::{Correspondence, Role};
-use leo_network::Network;
+use leo_network::op::Op;
+use leo_network::{Network, ValueId};
 use leo_stability::{By, Layer, Status};
 
-use crate::plan::{Fate, Rule};
-use crate::rewrite::Plans;
+use crate::plan::Rule;
+
+/// How many linear functions pass beside layers: the numbers in affine functions that matrices read, and a sum with what these make of them.
+pub(crate) fn beside(network: &Network) -> usize {
+    let op = |value: ValueId| value.node().map(|node| network.nodes()[node].op());
+    let is_affine = |value: &ValueId| matches!(op(*value), Some(Op::Dense(_) | Op::Sum(_)));
+    let sums = network.nodes().iter().filter(|node| matches!(node.op(), Op::Sum(_)));
+    let summands = sums.flat_map(|sum| sum.operands()).filter_map(|summand| summand.node());
+    let matrices = summands.map(|node| &network.nodes()[node]).filter(|node| matches!(node.op(), Op::Dense(_)));
+    let read: BTreeSet<ValueId> = matrices.map(|matrix| matrix.operands()[0]).filter(is_affine).collect();
+    read.into_iter().map(|value| network.shape(value).elements()).sum()
+}
 
 /// Which unit of the file that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +27,16 @@ pub struct Place {
     pub layer: usize,
     /// Its number in the layer, from 0.
     pub unit: usize,
+}
+
+/// A unit that a round removes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Removed {
+    /// Its layer's node, and its number there, in the file before the round.
+    pub(crate) node: usize,
+    pub(crate) unit: usize,
+    /// Why.
+    pub(crate) rule: Rule,
 }
 
 /// What became of the units of the file that was given, and where those of the new one come from.
@@ -27,6 +48,8 @@ pub struct History {
     pub removed: Vec<Vec<Option<Rule>>>,
     /// For each unit of each layer of the new file, which unit it was. Where it was none, it carries a linear function past its layer.
     pub origins: Vec<Vec<Option<Place>>>,
+    /// How many linear functions of the new file pass beside layers, by no ReLU, that did not before.
+    pub paths: usize,
 }
 
 impl History {
@@ -39,6 +62,7 @@ impl History {
             layers: layers.to_vec(),
             removed: layers.iter().map(|layer| vec![None; layer.units.len()]).collect(),
             origins: layers.iter().enumerate().map(places).collect(),
+            paths: 0,
         }
     }
 
@@ -54,23 +78,11 @@ impl History {
     }
 
     /// Adds what a round did to the file before it.
-    pub(crate) fn add(&mut self, before: &Network, plans: &Plans<'_>, pairs: &Correspondence) {
+    pub(crate) fn add(&mut self, before: &Network, removed: &[Removed], pairs: &Correspondence) {
         let layers: BTreeMap<usize, usize> =
             before.relu_layers().enumerate().map(|(index, node)| (node, index)).collect();
-        for (region, plan) in plans {
-            for (layer, fates) in region.layers.iter().zip(&plan.fates) {
-                for (channel, fate) in fates.iter().enumerate() {
-                    let Fate::Gone(rule, _) = fate else { continue };
-                    for position in 0..layer.positions {
-                        self.remove(layers[&layer.node], position * fates.len() + channel, *rule);
-                    }
-                }
-            }
-            for linear in &region.linear {
-                for (unit, &on) in linear.on.iter().enumerate() {
-                    self.remove(layers[&linear.node], unit, if on { Rule::Folded } else { Rule::Inactive });
-                }
-            }
+        for Removed { node, unit, rule } in removed {
+            self.remove(layers[node], *unit, *rule);
         }
         let origin = |role: &Role| match *role {
             Role::Copy { layer, unit, .. } => self.origins[layers[&layer]][unit],

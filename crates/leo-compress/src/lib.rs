@@ -41,6 +41,7 @@
 //! ```
 
 mod affine;
+mod attempts;
 mod certify;
 mod compress;
 mod draft;
@@ -51,20 +52,31 @@ mod full;
 mod history;
 mod leo;
 mod linear;
+mod narrow;
 mod normal;
 mod observe;
+mod pieces;
 mod plan;
+mod prospects;
 mod realise;
+mod reference;
 mod region;
 mod rewrite;
 mod round;
+mod samples;
+mod styles;
 mod tolerance;
 mod traffic;
+mod why;
 
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
 pub use equiv::{Comparison, EquivError, Unmatched, equivalent};
 pub use history::{History, Place};
-pub use observe::{Apart, Observed, largest_difference, observe};
+pub use observe::{Apart, Observed, largest_difference, observe, observe_until};
+pub use pieces::{has_few_inputs, refine_by_pieces};
 pub use plan::Rule;
+pub use reference::Measured;
 pub use region::Pinned;
+pub use samples::{OneSided, settled_answers};
 pub use tolerance::Tolerance;
+pub use why::{Prospect, Staying, Why};

@@ -99,8 +99,9 @@ pub(crate) struct Decomposition {
 /// How much a decomposition may miss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance<'a> {
-    /// For each row, what an error of 1 costs each of several parties.
-    pub(crate) costs: &'a [&'a [f64]],
+    /// For each row, what an error of 1 costs some of several parties.
+    pub(crate) costs: &'a [&'a [(usize, f64)]],
+    pub(crate) parties: usize,
     /// What all errors together may cost any of them. If it is 0, nothing may be missed but what rounding makes.
     pub(crate) budget: f64,
     /// For each row, the size of what it was computed from.
@@ -127,10 +128,10 @@ struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     fn new(rows: &'a [Vec<f64>], width: usize, allowance: Allowance<'a>) -> Self {
-        let Allowance { costs, budget, sizes } = allowance;
+        let Allowance { costs, budget, sizes, .. } = allowance;
         // Rows are compared by what errors in them cost, or, if nothing may be missed, by what rounding makes.
         let weight = |row: usize| {
-            let most = || costs[row].iter().copied().fold(0.0, f64::max);
+            let most = || costs[row].iter().map(|&(_, cost)| cost).fold(0.0, f64::max);
             let weight = if budget > 0.0 { most() } else { 1.0 / sizes[row] };
             if weight > 0.0 && weight.is_finite() { weight } else { f64::MIN_POSITIVE.sqrt() }
         };
@@ -189,14 +190,14 @@ impl<'a> Problem<'a> {
     /// With what it costs that some rows are not quite the combinations.
     fn costed(&self, pivots: Vec<usize>, factors: Vec<Vec<f64>>, missed: impl Iterator<Item = usize>) -> Decomposition {
         let costs = self.allowance.costs;
-        let mut totals = vec![0.0; costs[0].len()];
+        let mut totals = vec![0.0; self.allowance.parties];
         for row in missed {
             let mut rest = self.rows[row].clone();
             for (factor, &pivot) in factors[row].iter().zip(&pivots) {
                 rest.iter_mut().zip(&self.rows[pivot]).for_each(|(rest, number)| *rest -= factor * number);
             }
             let missing: f64 = rest.iter().map(|number| number.abs()).sum();
-            totals.iter_mut().zip(costs[row]).for_each(|(total, cost)| *total += cost * missing);
+            costs[row].iter().for_each(|&(party, cost)| totals[party] += cost * missing);
         }
         Decomposition { pivots, factors, cost: totals.into_iter().fold(0.0, f64::max) }
     }

@@ -1,20 +1,30 @@
 //! How far two networks are seen to be apart: points where they differ, found by climbing along gradients.
 //!
-//! Both are evaluated in double precision, and what rounding could have made of the difference there is taken off. So what is seen at a point is
-//! no more than what is there, and never more than a bound that is proved.
+//! Points are looked for in double precision. Where networks seem to be furthest apart, they are evaluated again with about twice as many digits, and what rounding could
+//! have made of the difference even then is taken off. So what is seen at a point is what is there, and never more than a bound that is proved.
+
+use std::time::Instant;
 
 use fastrand::Rng;
-use leo_check::Checker;
-use leo_network::{Array, Domain, DomainError, Evaluator, Network};
-use leo_stability::{evaluation_errors, gradients};
+use leo_check::{Checker, Precision, evaluation_errors};
+use leo_network::{Array, Domain, DomainError, Evaluator, Network, evaluate_precisely};
+use leo_stability::gradients;
+use rayon::prelude::*;
 
-/// How many points are looked at to begin with, besides samples, and how many of them are led on from.
+/// How many points are looked at to begin with, besides samples: at the least, at the most, and how many products that may take. How many of them are led on from.
 const POINTS: usize = 256;
+const MOST_POINTS: usize = 1 << 14;
+const WORK: usize = 1 << 26;
 const CLIMBERS: usize = 16;
-/// How many steps they take.
-const STEPS: usize = 12;
+/// What steps they take, as parts of the way to the end of the domain.
+const STEPS: [f64; 18] =
+    [1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.008];
 /// How many samples are looked at at once.
 const AT_ONCE: usize = 256;
+/// How many points of each output are looked at closely.
+const CLOSELY: usize = 4;
+/// What rounding makes with twice as many digits, compared with what it makes in doubles: 2^-104 instead of 2^-53, with room to spare.
+const PRECISE: f64 = 1.0 / (1_u64 << 46) as f64;
 
 /// What is seen of one output of two networks.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,32 +79,79 @@ pub fn observe(
     samples: Option<&Array>,
     seed: u64,
 ) -> Result<Vec<Observed>, DomainError> {
+    observe_until(first, second, domain, samples, seed, None)
+}
+
+/// The same, as far as there is time for it: after `end` no more points are looked at, but for the first ones.
+///
+/// # Errors
+/// As for [`observe`].
+///
+/// # Panics
+/// As [`observe`] does.
+pub fn observe_until(
+    first: &Network,
+    second: &Network,
+    domain: &Domain,
+    samples: Option<&Array>,
+    seed: u64,
+    end: Option<Instant>,
+) -> Result<Vec<Observed>, DomainError> {
+    let is_late = || end.is_some_and(|end| Instant::now() >= end);
     let mut search = Search::new([first, second], domain)?;
-    search.look_at(&random_points(domain, POINTS, seed));
+    let points = (WORK / first.multiply_adds().max(second.multiply_adds()).max(1)).clamp(POINTS, MOST_POINTS);
+    for some in random_points(domain, points, seed).chunks(AT_ONCE) {
+        search.look_at(some);
+    }
     if let Some(samples) = samples {
-        Domain::count_samples(samples, first.input())?;
-        let mut numbers = samples.iter();
-        let mut some: Vec<Vec<f64>> = Vec::new();
-        loop {
-            let mut sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
-            let is_last = sample.len() < domain.len();
-            if !is_last {
-                domain.clamp(&mut sample);
-                some.push(sample);
+        for_samples(samples, first, domain, |some| {
+            if !is_late() {
+                search.look_at(some);
             }
-            if some.len() == AT_ONCE || is_last {
-                search.look_at(&some);
-                some.clear();
-            }
-            if is_last {
-                break;
-            }
+        })?;
+    }
+    for part in STEPS.into_iter().take_while(|_| !is_late()) {
+        search.climb(part);
+    }
+    search.look_closely();
+    Ok(search.observed)
+}
+
+/// Calls a function with samples, some at a time, moved into the domain where they are outside.
+///
+/// # Errors
+/// If the samples are another network's.
+pub(crate) fn for_samples(
+    samples: &Array,
+    network: &Network,
+    domain: &Domain,
+    mut look: impl FnMut(&[Vec<f64>]),
+) -> Result<(), DomainError> {
+    Domain::count_samples(samples, network.input())?;
+    let mut numbers = samples.iter();
+    let mut some: Vec<Vec<f64>> = Vec::new();
+    loop {
+        let mut sample: Vec<f64> = numbers.by_ref().take(domain.len()).collect();
+        let is_last = sample.len() < domain.len();
+        if !is_last {
+            domain.clamp(&mut sample);
+            some.push(sample);
+        }
+        if some.len() == AT_ONCE || is_last {
+            look(&some);
+            some.clear();
+        }
+        if is_last {
+            return Ok(());
         }
     }
-    for step in 0..STEPS {
-        search.climb(step);
-    }
-    Ok(search.observed)
+}
+
+/// Points anywhere in a domain.
+pub(crate) fn uniform_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut random = Rng::with_seed(seed);
+    let sides = || domain.lo().iter().zip(domain.hi());
+    (0..count).map(|_| sides().map(|(&lo, &hi)| (lo + random.f64() * (hi - lo)).clamp(lo, hi)).collect()).collect()
 }
 
 /// Two opposite corners of a domain, and as many other points of it, half of them corners, as there are to be.
@@ -113,6 +170,16 @@ pub(crate) fn random_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec
     points
 }
 
+/// Moves a point, where slopes are not 0, to where they lead: a part of the way to the end of the domain.
+pub(crate) fn step_along(domain: &Domain, point: &mut [f64], slopes: impl Iterator<Item = f64>, part: f64) {
+    for ((x, slope), (&lo, &hi)) in point.iter_mut().zip(slopes).zip(domain.lo().iter().zip(domain.hi())) {
+        let end = if slope > 0.0 { hi } else { lo };
+        if slope != 0.0 {
+            *x = (*x * (1.0 - part) + end * part).clamp(lo, hi);
+        }
+    }
+}
+
 struct Search<'a> {
     networks: [&'a Network; 2],
     evaluators: [Evaluator<f64>; 2],
@@ -124,6 +191,7 @@ struct Search<'a> {
     observed: Vec<Observed>,
 }
 
+#[derive(Clone)]
 struct Found {
     element: usize,
     values: [f64; 2],
@@ -146,7 +214,7 @@ impl<'a> Search<'a> {
         for network in networks {
             let mut checker = Checker::new(network, domain)?;
             while checker.next_layer().is_some() {}
-            let errors = evaluation_errors(network, checker.finish().ranges());
+            let errors = evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
             for (output, &value) in network.outputs().iter().enumerate() {
                 let errors = &errors[value.index()];
                 match noise.get_mut(output) {
@@ -182,23 +250,17 @@ impl<'a> Search<'a> {
     }
 
     fn note(&mut self, output: usize, found: Found) {
-        // What is left after rounding: less than that is nothing.
-        let certain = (found.size().next_down() - self.noise[output][found.element]).next_down();
-        let furthest = &mut self.observed[output].furthest;
-        if certain > furthest.as_ref().map_or(0.0, |furthest| furthest.distance) {
-            let Found { element, values, ref point } = found;
-            *furthest = Some(Apart { element, distance: certain, values, point: point.clone() });
-        }
         let best = &mut self.best[output];
         let place = best.partition_point(|other| other.size() >= found.size());
-        if place < CLIMBERS && found.size() > 0.0 {
+        // Also where nothing is seen to differ: the difference may be too small for doubles.
+        if place < CLIMBERS {
             best.insert(place, found);
             best.truncate(CLIMBERS);
         }
     }
 
-    /// From each of the best points as far as the gradient of the difference leads, or, every other time, half the way.
-    fn climb(&mut self, step: usize) {
+    /// From each of the best points to where the gradient of the difference leads.
+    fn climb(&mut self, part: f64) {
         let mut next = Vec::new();
         for output in 0..self.noise.len() {
             let found: Vec<&Found> = self.best[output].iter().collect();
@@ -206,14 +268,9 @@ impl<'a> Search<'a> {
             let width = self.domain.len();
             for (found, slopes) in found.iter().zip(first.chunks(width).zip(second.chunks(width))) {
                 let mut point = found.point.clone();
-                for (index, x) in point.iter_mut().enumerate() {
-                    let slope = found.difference().signum() * (slopes.0[index] - slopes.1[index]);
-                    let (lo, hi) = (self.domain.lo()[index], self.domain.hi()[index]);
-                    let end = if slope > 0.0 { hi } else { lo };
-                    if slope != 0.0 {
-                        *x = if step.is_multiple_of(2) { end } else { (*x / 2.0 + end / 2.0).clamp(lo, hi) };
-                    }
-                }
+                let sign = found.difference().signum();
+                let slopes = slopes.0.iter().zip(slopes.1).map(|(a, b)| sign * (a - b));
+                step_along(self.domain, &mut point, slopes, part);
                 next.push(point);
             }
         }
@@ -229,5 +286,28 @@ impl<'a> Search<'a> {
         let elements: Vec<usize> = found.iter().map(|found| found.element).collect();
         let mut workspace = evaluator.workspace();
         gradients(network, network.outputs()[output], evaluator.forward(&mut workspace, &points), &elements)
+    }
+
+    /// Evaluates both networks with more digits where they seem to be furthest apart, and keeps for each output what is certain.
+    fn look_closely(&mut self) {
+        let points = self.best.iter().flat_map(|best| best.iter().take(CLOSELY)).map(|found| &found.point);
+        let mut points: Vec<&Vec<f64>> = points.collect();
+        points.dedup();
+        let evaluated = points.par_iter().map(|point| self.networks.map(|network| evaluate_precisely(network, point)));
+        for (point, [first, second]) in points.iter().zip(evaluated.collect::<Vec<_>>()) {
+            for (output, (first, second)) in first.iter().zip(&second).enumerate() {
+                for (element, (&a, &b)) in first.iter().zip(second).enumerate() {
+                    let noise = self.noise[output][element] * PRECISE + f64::MIN_POSITIVE;
+                    // What is left after rounding: less than that is nothing.
+                    let certain = (f64::from((a - b).abs()).next_down() - noise).next_down();
+                    let furthest = &mut self.observed[output].furthest;
+                    if certain > furthest.as_ref().map_or(0.0, |furthest| furthest.distance) {
+                        let values = [a, b].map(f64::from);
+                        let point = point.to_vec();
+                        *furthest = Some(Apart { element, distance: certain, values, point });
+                    }
+                }
+            }
+        }
     }
 }

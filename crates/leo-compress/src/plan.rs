@@ -2,10 +2,11 @@
 
 use leo_check::{Claim, Role};
 use leo_network::onnx::Float;
-use leo_network::op::{Op, Relu, Reshape};
+use leo_network::op::{Op, Relu, Reshape, Sum};
 use leo_network::{Builder, Network, NetworkError, ValueId};
 
 use crate::affine::Affine;
+use crate::history::Removed;
 use crate::region::Region;
 
 /// Why a unit is gone.
@@ -87,14 +88,22 @@ pub(crate) struct Plan {
     pub(crate) fates: Vec<Vec<Fate>>,
 }
 
-/// A layer as it will be.
+/// A layer as it will be, and the linear path beside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     /// Which of the region's layers it comes from.
     pub(crate) layer: usize,
     pub(crate) parent: Option<usize>,
+    /// Its first rows are the units' pre-activations, the others are what takes the path. What reads this layer reads both, in this order.
     pub(crate) map: Map,
     pub(crate) units: Vec<Origin>,
+}
+
+impl Planned {
+    /// How many linear functions pass the layer beside its units, by no ReLU.
+    pub(crate) fn path(&self) -> usize {
+        self.map.last.rows - self.units.len()
+    }
 }
 
 /// An affine map, in one step or, if that takes fewer numbers, in two.
@@ -110,14 +119,49 @@ impl From<Affine> for Map {
     }
 }
 
-impl Map {
-    fn add_to(&self, builder: &mut Builder, name: &str, value: ValueId, float: Float) -> Result<ValueId, NetworkError> {
-        let round = |number| float.round(number);
-        let value = match &self.first {
-            Some(first) => builder.add(format!("{name}_narrow"), first.to_dense(round)?, &[value])?,
-            None => value,
+/// What a map reads.
+#[derive(Clone, Copy)]
+struct Source {
+    /// A layer's units, or a region's entry.
+    value: ValueId,
+    /// How many units these are, and the linear path beside them, if there is one.
+    path: Option<(usize, ValueId)>,
+}
+
+impl From<ValueId> for Source {
+    fn from(value: ValueId) -> Self {
+        Self { value, path: None }
+    }
+}
+
+/// Nodes in the making, with numbers of one type.
+struct Assembly {
+    builder: Builder,
+    float: Float,
+}
+
+impl Assembly {
+    /// Adds what comes before a map's last step.
+    fn add_first(&mut self, name: &str, map: &Map, source: Source) -> Result<Source, NetworkError> {
+        match &map.first {
+            Some(first) => Ok(self.add(&format!("{name}_narrow"), first, source)?.into()),
+            None => Ok(source),
+        }
+    }
+
+    /// Adds an affine function of a layer's units and of the path beside them.
+    fn add(&mut self, name: &str, map: &Affine, source: Source) -> Result<ValueId, NetworkError> {
+        let round = |number| self.float.round(number);
+        let Some((units, path)) = source.path else {
+            return self.builder.add(name, map.to_dense(round)?, &[source.value]);
         };
-        builder.add(name, self.last.to_dense(round)?, &[value])
+        let (of_units, of_path) = map.split_columns(units);
+        let direct = self.builder.add(name, of_units.to_dense(round)?, &[source.value])?;
+        if of_path.weight.iter().all(|weight| *weight == 0.0) {
+            return Ok(direct);
+        }
+        let past = self.builder.add(format!("{name}_past"), of_path.to_matrix(round)?, &[path])?;
+        self.builder.add(format!("{name}_sum"), Sum, &[direct, past])
     }
 }
 
@@ -136,9 +180,32 @@ impl Plan {
         self.layers.iter().map(|planned| planned.units.len() * region.layers[planned.layer].positions).sum()
     }
 
-    /// Whether anything is gained.
+    /// How many linear functions take a path beside a layer.
+    pub(crate) fn paths(&self, region: &Region) -> usize {
+        self.layers.iter().map(|planned| planned.path() * region.layers[planned.layer].positions).sum()
+    }
+
+    /// Whether anything is gained. A function beside a layer takes as many numbers as a unit.
     pub(crate) fn gains(&self, region: &Region) -> bool {
-        self.units(region) < region.units()
+        self.units(region) + self.paths(region) < region.units()
+    }
+
+    /// The units that go.
+    pub(crate) fn removed(&self, region: &Region) -> Vec<Removed> {
+        let mut removed = Vec::new();
+        for (layer, fates) in region.layers.iter().zip(&self.fates) {
+            for (channel, fate) in fates.iter().enumerate() {
+                let Fate::Gone(rule, _) = *fate else { continue };
+                let units = (0..layer.positions).map(|position| position * fates.len() + channel);
+                removed.extend(units.map(|unit| Removed { node: layer.node, unit, rule }));
+            }
+        }
+        for linear in &region.linear {
+            let rule = |on: bool| if on { Rule::Folded } else { Rule::Inactive };
+            let units = linear.on.iter().enumerate();
+            removed.extend(units.map(|(unit, &on)| Removed { node: linear.node, unit, rule: rule(on) }));
+        }
+        removed
     }
 
     /// The network to put in the region's place, and its layers' names.
@@ -149,26 +216,36 @@ impl Plan {
         float: Float,
         name: impl Fn(usize) -> String,
     ) -> Result<Network, NetworkError> {
-        let mut builder = Network::builder(network.shape(region.entry).clone());
-        let mut values: Vec<ValueId> = Vec::new();
-        let before = |values: &[ValueId], parent: Option<usize>| parent.map_or(ValueId::INPUT, |parent| values[parent]);
+        let builder = Network::builder(network.shape(region.entry).clone());
+        let mut assembly = Assembly { builder, float };
+        let mut layers: Vec<Source> = Vec::new();
+        let before =
+            |layers: &[Source], parent: Option<usize>| parent.map_or(ValueId::INPUT.into(), |parent| layers[parent]);
         for planned in &self.layers {
             let layer = &region.layers[planned.layer];
             let matrix = matrix_before(network, network.pre_activation(layer.node));
-            let made = planned.map.add_to(&mut builder, &matrix, before(&values, planned.parent), float)?;
-            values.push(builder.add(name(layer.node), Relu, &[made])?);
+            let source = assembly.add_first(&matrix, &planned.map, before(&layers, planned.parent))?;
+            let (of_units, of_path) = planned.map.last.split_rows(planned.units.len());
+            let made = assembly.add(&matrix, &of_units, source)?;
+            let value = assembly.builder.add(name(layer.node), Relu, &[made])?;
+            let mut path = None;
+            if of_path.rows > 0 {
+                path = Some((planned.units.len(), assembly.add(&format!("{matrix}_path"), &of_path, source)?));
+            }
+            layers.push(Source { value, path });
         }
         let mut outputs = Vec::new();
         for (port, (parent, map)) in region.ports.iter().zip(&self.ports) {
             let matrix = matrix_before(network, port.value);
-            let mut made = map.add_to(&mut builder, &matrix, before(&values, *parent), float)?;
+            let source = assembly.add_first(&matrix, map, before(&layers, *parent))?;
+            let mut made = assembly.add(&matrix, &map.last, source)?;
             let shape = network.shape(port.value);
-            if builder.shape(made) != shape {
-                made = builder.add("", Reshape::new(shape.clone()), &[made])?;
+            if assembly.builder.shape(made) != shape {
+                made = assembly.builder.add("", Reshape::new(shape.clone()), &[made])?;
             }
             outputs.push(made);
         }
-        builder.finish(outputs)
+        assembly.builder.finish(outputs)
     }
 
     /// What is claimed of a layer's units.

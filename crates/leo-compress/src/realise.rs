@@ -23,6 +23,8 @@ pub(crate) struct Realisation<'a> {
     form: &'a NormalForm,
     float: Float,
     carriers: &'a [Option<Carriers>],
+    /// Whether carriers are no units, but pass beside the layer.
+    paths: bool,
     /// For each layer of the region, its place among the new ones.
     places: Vec<Option<usize>>,
     /// For each new layer, the units that stay.
@@ -37,10 +39,11 @@ impl<'a> Realisation<'a> {
         region: &'a Region,
         form: &'a NormalForm,
         carriers: &'a [Option<Carriers>],
+        paths: bool,
         float: Float,
     ) -> Self {
         let places = vec![None; region.layers.len()];
-        Self { region, form, float, carriers, places, kept: Vec::new(), made: Vec::new(), layers: Vec::new() }
+        Self { region, form, float, carriers, paths, places, kept: Vec::new(), made: Vec::new(), layers: Vec::new() }
     }
 
     pub(crate) fn finish(mut self) -> Plan {
@@ -71,20 +74,27 @@ impl<'a> Realisation<'a> {
         let functions = self.carriers[index].as_ref().map_or(&[][..], |carriers| &carriers.functions);
         let units = kept.iter().map(|&unit| Target::Unit { layer: index, unit });
         let targets: Vec<Target> = units.chain(functions.iter().copied()).collect();
-        let mut map = self.map(parent, self.region.layers[index].parent, &targets);
+        let layer = &self.region.layers[index];
+        let mut map = self.map(parent, parent != layer.parent || layer.is_product, &targets);
         let mut carriers = Vec::new();
         for (row, &target) in targets.iter().enumerate() {
             let mut made = self.made(parent, &map, row);
-            map.last.bias[row] = if row < kept.len() { self.bias(target, &made) } else { self.shift(&made) };
-            if row >= kept.len() {
-                let shift = map.last.bias[row];
+            if row < kept.len() {
+                map.last.bias[row] = self.bias(target, &made);
+                continue;
+            }
+            if !self.paths {
+                let shift = self.shift(&made);
+                map.last.bias[row] = shift;
                 made.constant += shift;
                 made.range = Column { lower: 0.0, upper: made.range.upper + shift };
-                carriers.push(made);
             }
+            carriers.push(made);
         }
-        let origins = kept.iter().map(|&unit| Origin::Unit(unit));
-        let units = origins.chain(functions.iter().map(|_| Origin::Carrier)).collect();
+        let mut units: Vec<Origin> = kept.iter().map(|&unit| Origin::Unit(unit)).collect();
+        if !self.paths {
+            units.resize(targets.len(), Origin::Carrier);
+        }
         self.places[index] = Some(self.layers.len());
         self.layers.push(Planned { layer: index, parent: parent.and_then(|parent| self.places[parent]), map, units });
         self.kept.push(kept);
@@ -92,23 +102,23 @@ impl<'a> Realisation<'a> {
     }
 
     fn port(&self, port: usize) -> (Option<usize>, Map) {
-        let parent = self.parent(self.region.ports[port].parent);
-        let rows = self.region.ports[port].map.rows;
-        let targets: Vec<Target> = (0..rows).map(|row| Target::Port { port, row }).collect();
-        let mut map = self.map(parent, self.region.ports[port].parent, &targets);
+        let original = &self.region.ports[port];
+        let parent = self.parent(original.parent);
+        let targets: Vec<Target> = (0..original.map.rows).map(|row| Target::Port { port, row }).collect();
+        let mut map = self.map(parent, parent != original.parent || original.is_product, &targets);
         for (row, &target) in targets.iter().enumerate() {
             map.last.bias[row] = self.bias(target, &self.made(parent, &map, row));
         }
         (parent.and_then(|parent| self.places[parent]), map)
     }
 
-    /// The weights of functions on a layer's units, or on the entry, rounded; no biases yet. Where layers have vanished between, it may take fewer numbers to
-    /// go in two steps, as they did.
-    fn map(&self, parent: Option<usize>, original: Option<usize>, targets: &[Target]) -> Map {
+    /// The weights of functions on a layer's units, or on the entry, rounded; no biases yet. Where there were several steps, because layers have vanished between or because the
+    /// file has several matrices in a row, it may take fewer numbers to go in two.
+    fn map(&self, parent: Option<usize>, were_several: bool, targets: &[Target]) -> Map {
         let width = self.width(parent);
         let weight: Vec<f64> = targets.iter().flat_map(|&target| self.weights(parent, target)).collect();
         let whole = Affine { weight, ..Affine::zero(targets.len(), width) };
-        let two_steps = (parent != original).then(|| in_two_steps(&whole)).flatten();
+        let two_steps = were_several.then(|| in_two_steps(&whole)).flatten();
         let round = |mut affine: Affine| {
             affine.weight.iter_mut().for_each(|weight| *weight = self.float.round(*weight));
             affine
@@ -122,7 +132,7 @@ impl<'a> Realisation<'a> {
     /// How many numbers something reads that reads this layer, or the entry.
     fn width(&self, parent: Option<usize>) -> usize {
         match parent.and_then(|parent| self.places[parent]) {
-            Some(place) => self.layers[place].units.len(),
+            Some(place) => self.layers[place].map.last.rows,
             None => self.region.range.lower.len(),
         }
     }
@@ -220,7 +230,7 @@ impl<'a> Realisation<'a> {
 fn in_two_steps(whole: &Affine) -> Option<(Affine, Affine)> {
     let rows: Vec<Vec<f64>> = (0..whole.rows).map(|row| whole.row(row).to_vec()).collect();
     let sizes: Vec<f64> = rows.iter().map(|row| row.iter().map(|number| number.abs()).sum()).collect();
-    let allowance = Allowance { costs: &vec![&[][..]; whole.rows], budget: 0.0, sizes: &sizes };
+    let allowance = Allowance { costs: &vec![&[][..]; whole.rows], parties: 0, budget: 0.0, sizes: &sizes };
     let Decomposition { pivots, factors, .. } = decompose(&rows, whole.columns, allowance);
     let rank = pivots.len().max(1);
     if rank * (whole.rows + whole.columns) >= whole.rows * whole.columns {

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leo_check::{Facts, Range};
+use leo_network::onnx::{Aside, Document};
 use leo_network::op::{Arithmetic, Op};
 use leo_network::{Network, Node, Shape, ValueId};
 
@@ -57,6 +58,8 @@ pub(crate) struct Layer {
     pub(crate) pre_activation: ValueId,
     /// From what it reads to its pre-activations.
     pub(crate) map: Affine,
+    /// Whether the map is several matrices in a row in the file.
+    pub(crate) is_product: bool,
     /// Ranges of its channels' pre-activations.
     pub(crate) range: Range,
     /// How many units a channel has.
@@ -82,8 +85,8 @@ pub(crate) struct Port {
     /// The layer that it reads; the region's entry if there is none.
     pub(crate) parent: Option<usize>,
     pub(crate) map: Affine,
-    /// How many elements a channel has.
-    pub(crate) positions: usize,
+    /// Whether the map is several matrices in a row in the file.
+    pub(crate) is_product: bool,
 }
 
 /// Why a layer keeps its width.
@@ -100,21 +103,28 @@ pub struct Pinned {
 pub(crate) struct Regions {
     /// Those that have layers.
     pub(crate) regions: Vec<Region>,
-    /// The layers in none.
+    /// The layers in none, in their order.
     pub(crate) pinned: Vec<Pinned>,
     /// Values that no rewriting changes.
     pub(crate) outside: Vec<ValueId>,
 }
 
-/// The regions of a network. They begin and end at values that have a name. A layer that cannot change its width is an affine map if all its units are
+/// The regions of the network in a file. They begin and end at values that have a name. A layer that cannot change its width is an affine map if all its units are
 /// stable, and if that is wanted.
-pub(crate) fn find(facts: &Facts<'_>, is_named: impl Fn(ValueId) -> bool, fold: bool) -> Regions {
+pub(crate) fn find(facts: &Facts<'_>, document: &Document, fold: bool) -> Regions {
+    let aside = document.read_aside();
+    let is_named = |value| document.name_of(value).is_some();
     let network = facts.network();
     let mut kinds = BTreeMap::new();
     loop {
         let mut search = Search::new(facts, &kinds, fold);
         for index in 0..network.nodes().len() {
             search.visit(index);
+        }
+        for aside in &aside {
+            if !search.is_own_shape(aside) {
+                search.escape(aside.value, &format!("{} reads it as it is", aside.operator));
+            }
         }
         for &output in network.outputs() {
             search.escape(output, "it is an output");
@@ -141,8 +151,8 @@ enum Kind {
 enum Place {
     /// The beginning of a region, if a matrix reads it.
     Entry,
-    /// An affine function of a layer of a region, or of its entry. Without a map it is the layer itself.
-    Within { entry: ValueId, layer: Option<usize>, map: Option<Affine>, has_matrix: bool },
+    /// An affine function of a layer of a region, or of its entry, made by so many matrices. Without a map it is the layer itself.
+    Within { entry: ValueId, layer: Option<usize>, map: Option<Affine>, matrices: usize },
 }
 
 struct Search<'a> {
@@ -174,27 +184,38 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether something is read only for the shape of values of the same region, all of which is written anew.
+    fn is_own_shape(&self, aside: &Aside<'_>) -> bool {
+        let region = |value: ValueId| match self.places[value.index()] {
+            Place::Entry => None,
+            Place::Within { entry, .. } => Some(entry),
+        };
+        let reshapes = aside.reshapes.as_ref();
+        region(aside.value).is_some_and(|entry| {
+            reshapes.is_some_and(|reshapes| reshapes.iter().all(|&value| region(value) == Some(entry)))
+        })
+    }
+
     fn visit(&mut self, index: usize) {
         let node = &self.network.nodes()[index];
         let operand = node.operands()[0];
         let place = match (node.op(), &self.places[operand.index()]) {
             (Op::Dense(dense), Place::Entry) => {
-                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), has_matrix: true })
+                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), matrices: 1 })
             }
-            (Op::Dense(dense), Place::Within { entry, layer, map, .. }) => {
+            (Op::Dense(dense), Place::Within { entry, layer, map, matrices }) => {
                 let dense = Affine::of(dense);
                 let map = Some(map.as_ref().map_or_else(|| dense.clone(), |map| dense.after(map)));
-                Some(Place::Within { entry: *entry, layer: *layer, map, has_matrix: true })
+                Some(Place::Within { entry: *entry, layer: *layer, map, matrices: matrices + 1 })
             }
-            (Op::Relu(_), Place::Within { has_matrix: true, .. }) => self.layer(index),
-            (
-                Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_),
-                Place::Within { entry, layer, map, has_matrix },
-            ) => diagonal(self.network, node).map(|diagonal| {
-                let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
-                let map = Some(scaled(&map, &diagonal));
-                Place::Within { entry: *entry, layer: *layer, map, has_matrix: *has_matrix }
-            }),
+            (Op::Relu(_), Place::Within { matrices: 1.., .. }) => self.layer(index),
+            (Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_), Place::Within { entry, layer, map, matrices }) => {
+                diagonal(self.network, node).map(|diagonal| {
+                    let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
+                    let map = Some(scaled(&map, &diagonal));
+                    Place::Within { entry: *entry, layer: *layer, map, matrices: *matrices }
+                })
+            }
             _ => None,
         };
         let place = place.unwrap_or_else(|| {
@@ -215,7 +236,8 @@ impl<'a> Search<'a> {
     /// A layer of ReLUs whose pre-activations are an affine function of a layer.
     fn layer(&mut self, index: usize) -> Option<Place> {
         let pre_activation = self.network.pre_activation(index);
-        let Place::Within { entry, layer, map: Some(map), .. } = self.places[pre_activation.index()].clone() else {
+        let Place::Within { entry, layer, map: Some(map), matrices } = self.places[pre_activation.index()].clone()
+        else {
             return None;
         };
         let channels = map.rows;
@@ -232,14 +254,15 @@ impl<'a> Search<'a> {
                     range.upper.iter().map(|&upper| (if upper <= 0.0 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>();
                 let on = all.upper.iter().map(|&upper| upper > 0.0).collect();
                 self.linear.entry(entry).or_default().push(Linear { node: index, on });
-                Some(Place::Within { entry, layer, map: Some(scaled(&map, &mask)), has_matrix: true })
+                Some(Place::Within { entry, layer, map: Some(scaled(&map, &mask)), matrices })
             }
             None => {
                 let layers = self.layers.entry(entry).or_default();
                 let positions = all.lower.len() / channels;
-                layers.push(Layer { node: index, parent: layer, pre_activation, map, range, positions });
+                let is_product = matrices > 1;
+                layers.push(Layer { node: index, parent: layer, pre_activation, map, is_product, range, positions });
                 let layer = Some(layers.len() - 1);
-                Some(Place::Within { entry, layer, map: None, has_matrix: false })
+                Some(Place::Within { entry, layer, map: None, matrices: 0 })
             }
         }
     }
@@ -247,7 +270,7 @@ impl<'a> Search<'a> {
     /// A value is needed outside of its region.
     fn escape(&mut self, value: ValueId, reason: &str) {
         match &self.places[value.index()] {
-            Place::Within { has_matrix: true, .. } => {
+            Place::Within { matrices: 1.., .. } => {
                 self.escapes.insert(value);
             }
             Place::Within { entry, layer: Some(layer), .. } => {
@@ -287,9 +310,8 @@ impl<'a> Search<'a> {
                 continue;
             };
             let port = |value: ValueId| match &self.places[value.index()] {
-                Place::Within { layer, map: Some(map), .. } => {
-                    let positions = self.network.shape(value).elements() / map.rows;
-                    Some(Port { value, parent: *layer, map: map.clone(), positions })
+                Place::Within { layer, map: Some(map), matrices, .. } => {
+                    Some(Port { value, parent: *layer, map: map.clone(), is_product: *matrices > 1 })
                 }
                 Place::Within { map: None, .. } | Place::Entry => None,
             };
@@ -325,7 +347,7 @@ impl<'a> Search<'a> {
 }
 
 /// The smallest range for each channel that holds all its elements.
-fn of_channels(range: &Range, channels: usize) -> Range {
+pub(crate) fn of_channels(range: &Range, channels: usize) -> Range {
     let hull = |bounds: &[f64], pick: fn(f64, f64) -> f64| {
         let channel = |channel: usize| bounds.iter().skip(channel).step_by(channels).copied().reduce(pick);
         (0..channels).map(|index| channel(index).unwrap_or(0.0)).collect()
@@ -334,7 +356,7 @@ fn of_channels(range: &Range, channels: usize) -> Range {
 }
 
 /// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is added then.
-fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
+pub(crate) fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
     let operand = network.shape(node.operands()[0]);
     let channels = operand.last();
     if node.shape().last() != channels {

@@ -7,6 +7,8 @@ use leo_network::ValueId;
 use leo_network::onnx::{Document, Float, Part};
 
 use crate::CompressError;
+use crate::history::Removed;
+use crate::narrow::Narrowing;
 use crate::plan::Plan;
 use crate::region::{Region, Regions};
 
@@ -42,6 +44,24 @@ pub(crate) fn rewrite(
     let pairs = names.correspondence(document, &rewritten, regions, plans)?;
     let deviation = deviation(facts, rewritten.network(), &pairs)?;
     Ok(Rewritten { document: rewritten, deviation, pairs })
+}
+
+/// Leaves out channels that can go without any new number, and has it proved what that does.
+pub(crate) fn narrow(
+    document: &Document,
+    facts: &Facts<'_>,
+    regions: &Regions,
+    narrowing: &Narrowing,
+) -> Result<Rewritten, CompressError> {
+    let narrow = document.narrow(&narrowing.kept)?;
+    let pairs = narrowing.correspondence(document, &narrow, regions)?;
+    let deviation = deviation(facts, narrow.network(), &pairs)?;
+    Ok(Rewritten { document: narrow, deviation, pairs })
+}
+
+/// The units that go if regions are rewritten.
+pub(crate) fn removed(plans: &Plans<'_>) -> Vec<Removed> {
+    plans.iter().flat_map(|(region, plan)| plan.removed(region)).collect()
 }
 
 /// What the new layers are called: like the old ones, unless that would not tell them apart.

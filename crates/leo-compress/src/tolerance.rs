@@ -4,7 +4,7 @@ use std::fmt;
 
 use leo_check::Facts;
 use leo_network::onnx::Float;
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Arithmetic, Dense, Op};
 use leo_network::{ValueId, add_product};
 
 use crate::region::Region;
@@ -14,34 +14,36 @@ use crate::region::Region;
 pub enum Tolerance {
     /// Not at all.
     Zero,
-    /// Half a unit in the last place, in single precision, of the largest number that the output can hold: less than it can show. For files in
+    /// For each element, half a unit in the last place, in single precision, of the largest number that it was seen to reach: less than it can show. For files in
     /// double precision, in double precision.
     Ulp,
     /// This much.
     Absolute(f64),
+    /// For each element, this part of the largest number that it was seen to reach.
+    Relative(f64),
 }
 
 impl Tolerance {
-    /// For each output of a network.
-    pub(crate) fn of_outputs(self, facts: &Facts<'_>, float: Float) -> Vec<f64> {
-        let outputs = facts.network().outputs();
-        let of = |&value: &ValueId| match self {
+    /// For each element of each output of a network, of which it is known how large they were seen to be.
+    pub(crate) fn of_outputs(self, scales: &[Vec<f64>], float: Float) -> Vec<Vec<f64>> {
+        let digits = if float == Float::F64 { 53 } else { 24 };
+        let of = |&scale: &f64| match self {
             Self::Zero => 0.0,
             Self::Absolute(tolerance) => tolerance,
-            Self::Ulp => {
-                let largest = facts.range(value).size();
-                let digits = if float == Float::F64 { 53 } else { 24 };
-                if largest.is_finite() { 2_f64.powi(exponent(largest) - digits) } else { 0.0 }
-            }
+            Self::Relative(part) if scale.is_finite() => part * scale,
+            Self::Ulp if scale.is_finite() => 2_f64.powi(exponent(scale) - digits),
+            Self::Relative(_) | Self::Ulp => 0.0,
         };
-        outputs.iter().map(of).collect()
+        scales.iter().map(|scales| scales.iter().map(of).collect()).collect()
     }
 
     /// Whether what this allows is no more than what another does.
     pub(crate) fn is_within(self, other: Self) -> bool {
         match (self, other) {
             (Self::Zero, _) | (Self::Ulp, Self::Ulp) => true,
-            (Self::Absolute(mine), Self::Absolute(theirs)) => mine <= theirs,
+            (Self::Absolute(mine), Self::Absolute(theirs)) | (Self::Relative(mine), Self::Relative(theirs)) => {
+                mine <= theirs
+            }
             _ => false,
         }
     }
@@ -58,6 +60,7 @@ impl fmt::Display for Tolerance {
             Self::Zero => formatter.write_str("0"),
             Self::Ulp => formatter.write_str("ulp"),
             Self::Absolute(tolerance) => write!(formatter, "{tolerance}"),
+            Self::Relative(part) => write!(formatter, "{}%", part * 100.0),
         }
     }
 }
@@ -66,121 +69,240 @@ impl std::str::FromStr for Tolerance {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(percent) = text.strip_suffix('%') {
+            let part = percent.parse().ok().filter(|percent: &f64| *percent > 0.0 && percent.is_finite());
+            return part.map(|percent| Self::Relative(percent / 100.0)).ok_or_else(|| MISSPELT.to_owned());
+        }
         match (text, text.parse::<f64>()) {
             ("ulp", _) => Ok(Self::Ulp),
             (_, Ok(0.0)) => Ok(Self::Zero),
             (_, Ok(tolerance)) if tolerance > 0.0 && tolerance.is_finite() => Ok(Self::Absolute(tolerance)),
-            _ => Err("should be 0, ulp, or a number above 0".to_owned()),
+            _ => Err(MISSPELT.to_owned()),
         }
     }
 }
 
+/// What a tolerance should be.
+const MISSPELT: &str = "should be 0, ulp, a number above 0, or a percentage of what each output reaches, such as 0.01%";
+
+/// What an error of 1 costs: pairs of a party and what it costs that party.
+pub(crate) type Costly = Vec<(usize, f64)>;
+
 /// What errors cost, and how much may be spent.
+///
+/// Those who bear the costs are *parties*: the elements of the outputs, or, where these are many, groups of neighbours, each of which bears what its dearest member does.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
-    /// For each layer and channel, what an error of 1 in its pre-activation costs each output at the most.
-    pub(crate) units: Vec<Vec<Vec<f64>>>,
+    /// For each layer and channel, what an error of 1 in its pre-activation costs at the most.
+    pub(crate) units: Vec<Vec<Costly>>,
     /// The same for each port.
-    pub(crate) ports: Vec<Vec<Vec<f64>>>,
-    /// What all errors together may cost any output.
+    pub(crate) ports: Vec<Vec<Costly>>,
+    /// How many parties there are.
+    pub(crate) parties: usize,
+    /// What all errors together may cost any party.
     pub(crate) total: f64,
 }
 
 impl Budget {
-    /// For a region, from the [`costs`] of all values, with so much of the tolerance.
-    pub(crate) fn new(region: &Region, costs: &[Vec<f64>], part: f64) -> Self {
+    /// For a region, from what errors in all values cost, with so much of the tolerance.
+    pub(crate) fn new(region: &Region, costs: Option<&Costs>, part: f64) -> Self {
         // A channel is off at all its positions at once.
-        let of_value = |value: ValueId, channels: usize, positions: usize| {
-            let rows: Vec<&[f64]> = costs
-                .get(value.index())
-                .map_or_else(Vec::new, |costs| costs.chunks_exact(channels * positions).collect());
-            let cost = |channel: usize| -> Vec<f64> {
-                rows.iter().map(|row| row.iter().skip(channel).step_by(channels).sum()).collect()
-            };
-            (0..channels).map(cost).collect::<Vec<_>>()
+        let of_value = |value: ValueId, channels: usize| -> Vec<Costly> {
+            let none = || vec![Vec::new(); channels];
+            costs.map_or_else(none, |costs| costs.of_channels(value, channels))
         };
         let layers = region.layers.iter();
         Self {
-            units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows, layer.positions)).collect(),
-            ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows, port.positions)).collect(),
-            total: if costs.is_empty() { 0.0 } else { part },
+            units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows)).collect(),
+            ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows)).collect(),
+            parties: costs.map_or(0, |costs| costs.parties),
+            total: if costs.is_some() { part } else { 0.0 },
         }
     }
 
     /// How large an error in a unit's pre-activation can be that costs no more than this.
     pub(crate) fn affordable(&self, layer: usize, unit: usize, cost: f64) -> f64 {
-        let most = self.units[layer][unit].iter().copied().fold(0.0, f64::max);
+        let most = self.units[layer][unit].iter().map(|&(_, cost)| cost).fold(0.0, f64::max);
         if most > 0.0 { cost / most } else { 0.0 }
     }
 }
 
-/// For each value, a row for each element of an output: by how much an error of 1 in each element of the value can move that output at the most, in
-/// units of its tolerance. That is the sum over all ways to the output of the products of absolute weights.
-pub(crate) fn costs(facts: &Facts<'_>, tolerances: &[f64]) -> Vec<Vec<f64>> {
-    let network = facts.network();
-    let rows: usize = network.outputs().iter().map(|&value| network.shape(value).elements()).sum();
-    let mut flows: Vec<Option<Vec<f64>>> = vec![None; network.nodes().len() + 1];
-    let mut start = 0;
-    for (&value, &tolerance) in network.outputs().iter().zip(tolerances) {
-        let width = network.shape(value).elements();
-        let flow = flows[value.index()].get_or_insert_with(|| vec![0.0; rows * width]);
-        for element in 0..width {
-            flow[(start + element) * width + element] += 1.0 / tolerance;
-        }
-        start += width;
-    }
-    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); network.nodes().len() + 1];
-    for value in network.values().collect::<Vec<_>>().into_iter().rev() {
-        let Some(flow) = flows[value.index()].take() else { continue };
-        let width = network.shape(value).elements();
-        costs[value.index()].clone_from(&flow);
-        let Some(node) = value.node().map(|node| &network.nodes()[node]) else { continue };
-        let operand = node.operands()[0];
-        let before = match node.op() {
-            Op::Relu(_) => {
-                let upper = &facts.range(operand).upper;
-                let on = |(index, effect): (usize, f64)| if upper[index % width] > 0.0 { effect } else { 0.0 };
-                flow.into_iter().enumerate().map(on).collect()
-            }
-            Op::Dense(dense) => {
-                let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-                let weight: Vec<f64> = dense.weight().values().iter().map(|weight| weight.abs()).collect();
-                let vectors = flow.len() / outer;
-                let mut product = vec![0.0; vectors * inner];
-                add_product(&mut product, &flow, &weight, vectors, outer, inner);
-                product
-            }
-            Op::Elementwise(elementwise) => {
-                let constants = elementwise.constant().expand(node.shape());
-                let scaled = |(index, effect): (usize, f64)| match elementwise.arithmetic() {
-                    Arithmetic::Add => effect,
-                    Arithmetic::Multiply => effect * constants[index % width].abs(),
-                    Arithmetic::Divide => effect / constants[index % width].abs(),
-                };
-                flow.into_iter().enumerate().map(scaled).collect()
-            }
-            Op::Reshape(_) => flow,
-            Op::Transpose(transpose) => {
-                let sources = transpose.sources(network.shape(operand).extents());
-                let mut moved = vec![0.0; flow.len()];
-                for (row, moved) in flow.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                    row.iter().zip(&sources).for_each(|(&effect, &source)| moved[source] = effect);
-                }
-                moved
-            }
-            Op::Sum(_) => {
-                give(&mut flows, node.operands()[1], flow.clone());
-                flow
-            }
-        };
-        give(&mut flows, operand, before);
-    }
-    costs
+/// The most parties: with more, what they cost would take more room than the network.
+const MAX_PARTIES: usize = 1024;
+
+/// For each value, by how much an error of 1 in each of its elements can move outputs at the most, in units of their tolerances. That is the sum over all ways to
+/// the output of the products of absolute weights.
+pub(crate) struct Costs {
+    parties: usize,
+    /// By the indices of values; nothing for what no output depends on.
+    flows: Vec<Option<Flow>>,
 }
 
-fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, given: Vec<f64>) {
-    match &mut flows[value.index()] {
-        Some(present) => present.iter_mut().zip(&given).for_each(|(present, given)| *present += given),
-        empty => *empty = Some(given),
+/// What errors in the elements of a value cost.
+#[derive(Clone)]
+enum Flow {
+    /// Each element one party.
+    Single(Vec<(usize, f64)>),
+    /// A row for each party.
+    All(Vec<f64>),
+}
+
+impl Flow {
+    /// As rows for all parties.
+    fn into_all(self, parties: usize) -> Vec<f64> {
+        match self {
+            Self::All(rows) => rows,
+            Self::Single(costs) => {
+                let width = costs.len();
+                let mut rows = vec![0.0; parties * width];
+                costs.iter().enumerate().for_each(|(element, &(party, cost))| rows[party * width + element] = cost);
+                rows
+            }
+        }
+    }
+
+    /// With every cost times the factor of its element.
+    fn scaled(self, factor: impl Fn(usize) -> f64, width: usize) -> Self {
+        match self {
+            Self::All(rows) => {
+                let scaled = |(index, cost): (usize, f64)| cost * factor(index % width);
+                Self::All(rows.into_iter().enumerate().map(scaled).collect())
+            }
+            Self::Single(costs) => {
+                let scaled = |(element, (party, cost)): (usize, (usize, f64))| (party, cost * factor(element));
+                Self::Single(costs.into_iter().enumerate().map(scaled).collect())
+            }
+        }
+    }
+
+    /// What errors cost in what is multiplied by a matrix.
+    fn before(self, dense: &Dense, parties: usize) -> Self {
+        let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
+        let weight: Vec<f64> = dense.weight().values().iter().map(|weight| weight.abs()).collect();
+        match self {
+            Self::All(rows) => {
+                let vectors = rows.len() / outer;
+                let mut product = vec![0.0; vectors * inner];
+                add_product(&mut product, &rows, &weight, vectors, outer, inner);
+                Self::All(product)
+            }
+            Self::Single(costs) => {
+                let width = costs.len() / outer * inner;
+                let mut rows = vec![0.0_f64; parties * width];
+                for (element, &(party, cost)) in costs.iter().enumerate() {
+                    let (position, output) = (element / outer, element % outer);
+                    let row = &mut rows[party * width + position * inner..][..inner];
+                    // Each member of a party bears its own.
+                    let weights = &weight[output * inner..][..inner];
+                    row.iter_mut().zip(weights).for_each(|(most, weight)| *most = most.max(weight * cost));
+                }
+                Self::All(rows)
+            }
+        }
+    }
+
+    /// With elements in another order: each comes from one of these places.
+    fn reordered(self, sources: &[usize]) -> Self {
+        let width = sources.len();
+        match self {
+            Self::Single(costs) => {
+                let mut moved = vec![(0, 0.0); width];
+                costs.into_iter().zip(sources).for_each(|(cost, &source)| moved[source] = cost);
+                Self::Single(moved)
+            }
+            Self::All(rows) => {
+                let mut moved = vec![0.0; rows.len()];
+                for (row, moved) in rows.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
+                    row.iter().zip(sources).for_each(|(&cost, &source)| moved[source] = cost);
+                }
+                Self::All(moved)
+            }
+        }
+    }
+}
+
+impl Costs {
+    /// With what each element of each output may be moved by.
+    pub(crate) fn new(facts: &Facts<'_>, tolerances: &[Vec<f64>]) -> Self {
+        let network = facts.network();
+        let elements: usize = tolerances.iter().map(Vec::len).sum();
+        let parties = elements.min(MAX_PARTIES);
+        let mut costs = Self { parties, flows: vec![None; network.nodes().len() + 1] };
+        let mut start = 0;
+        for (&value, tolerances) in network.outputs().iter().zip(tolerances) {
+            let single = |(element, tolerance): (usize, &f64)| {
+                ((start + element) * parties / elements, 1.0 / tolerance.max(f64::MIN_POSITIVE))
+            };
+            let flow = Flow::Single(tolerances.iter().enumerate().map(single).collect());
+            costs.give(value, flow);
+            start += tolerances.len();
+        }
+        for value in network.values().collect::<Vec<_>>().into_iter().rev() {
+            let Some(flow) = costs.flows[value.index()].clone() else { continue };
+            let width = network.shape(value).elements();
+            let Some(node) = value.node().map(|node| &network.nodes()[node]) else { continue };
+            let operand = node.operands()[0];
+            let before = match node.op() {
+                Op::Relu(_) => {
+                    let upper = &facts.range(operand).upper;
+                    flow.scaled(|element| if upper[element] > 0.0 { 1.0 } else { 0.0 }, width)
+                }
+                Op::Dense(dense) => flow.before(dense, parties),
+                Op::Elementwise(elementwise) => {
+                    let constants = elementwise.constant().expand(node.shape());
+                    let factor = |element: usize| match elementwise.arithmetic() {
+                        Arithmetic::Add => 1.0,
+                        Arithmetic::Multiply => constants[element].abs(),
+                        Arithmetic::Divide => 1.0 / constants[element].abs(),
+                    };
+                    flow.scaled(factor, width)
+                }
+                Op::Reshape(_) => flow,
+                Op::Transpose(transpose) => flow.reordered(&transpose.sources(network.shape(operand).extents())),
+                Op::Sum(_) => {
+                    costs.give(node.operands()[1], flow.clone());
+                    flow
+                }
+            };
+            costs.give(operand, before);
+        }
+        costs
+    }
+
+    /// Adds to what errors in a value cost.
+    fn give(&mut self, value: ValueId, given: Flow) {
+        let place = &mut self.flows[value.index()];
+        *place = Some(match place.take() {
+            None => given,
+            Some(present) => {
+                let [mut sums, given] = [present, given].map(|flow| flow.into_all(self.parties));
+                sums.iter_mut().zip(&given).for_each(|(sum, given)| *sum += given);
+                Flow::All(sums)
+            }
+        });
+    }
+
+    /// For each channel of a value, what an error of 1 in all its elements costs.
+    fn of_channels(&self, value: ValueId, channels: usize) -> Vec<Costly> {
+        let mut costs: Vec<Costly> = vec![Vec::new(); channels];
+        match &self.flows[value.index()] {
+            None => {}
+            Some(Flow::Single(singles)) => {
+                for (element, &(party, cost)) in singles.iter().enumerate() {
+                    costs[element % channels].push((party, cost));
+                }
+            }
+            Some(Flow::All(rows)) => {
+                for (party, row) in rows.chunks_exact(rows.len() / self.parties).enumerate() {
+                    for (channel, costs) in costs.iter_mut().enumerate() {
+                        let cost: f64 = row.iter().skip(channel).step_by(channels).sum();
+                        if cost > 0.0 {
+                            costs.push((party, cost));
+                        }
+                    }
+                }
+            }
+        }
+        costs
     }
 }

@@ -1,12 +1,14 @@
 //! What has to get past a layer: the linear functions that what comes after it needs of what comes before it, and which of them suffice to make all of them.
 
+use std::collections::HashMap;
+
 use crate::linear::{Allowance, Decomposition, decompose};
 use crate::normal::{NormalForm, Rows};
 use crate::region::Region;
 use crate::tolerance::Budget;
 
 /// A row of the normal form that matters: of a unit that stays, or of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     Unit { layer: usize, unit: usize },
     Port { port: usize, row: usize },
@@ -59,8 +61,9 @@ impl Traffic {
             Target::Unit { layer, unit } => budget.units[layer][unit].as_slice(),
             Target::Port { port, row } => budget.ports[port][row].as_slice(),
         };
-        let costs: Vec<&[f64]> = self.targets.iter().map(cost).collect();
-        let allowance = Allowance { costs: &costs, budget: left.max(0.0), sizes: &self.sizes };
+        let costs: Vec<&[(usize, f64)]> = self.targets.iter().map(cost).collect();
+        let parties = budget.parties;
+        let allowance = Allowance { costs: &costs, parties, budget: left.max(0.0), sizes: &self.sizes };
         decompose(&self.rows, self.width, allowance)
     }
 }
@@ -78,12 +81,12 @@ pub(crate) struct Carriers {
     /// Which functions they are, as far as these depend on what comes before the layer.
     pub(crate) functions: Vec<Target>,
     /// All functions that need them, and their factors.
-    pub(crate) needed: Vec<(Target, Vec<f64>)>,
+    pub(crate) needed: HashMap<Target, Vec<f64>>,
 }
 
 impl Carriers {
     /// The factors of a function on the carriers.
     pub(crate) fn of(&self, target: Target) -> Option<&[f64]> {
-        self.needed.iter().find(|(needing, _)| *needing == target).map(|(_, factors)| factors.as_slice())
+        self.needed.get(&target).map(Vec::as_slice)
     }
 }

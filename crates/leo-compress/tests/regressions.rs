@@ -133,3 +133,48 @@ fn too_large_is_not_nothing_to_remove() -> Anything {
     }
     Ok(())
 }
+
+/// What only asks for the shape of a layer kept the old layer in the file, beside the new one.
+#[test]
+fn layers_whose_shape_is_read_keep_their_width() -> Anything {
+    let network = one_layer(&[&[1.0], &[-1.0], &[1.0]], &[0.0, -9.0, 0.25], &[&[1.0, 2.0, 3.0]])?;
+    let mut model = document(&network, Float::F32).model().clone();
+    if let Some(graph) = &mut model.graph {
+        let layer = graph.node.iter().find(|node| node.op_type() == "Relu").map(|node| node.output.clone());
+        graph.node.push(NodeProto {
+            op_type: Some("Shape".into()),
+            input: layer.unwrap_or_default(),
+            output: vec!["shape".into()],
+            ..NodeProto::default()
+        });
+        let mut output = graph.output[0].clone();
+        (output.name, output.r#type) = (Some("shape".into()), None);
+        graph.output.push(output);
+    }
+    let before = Document::from_bytes(model.encode_to_vec(), None)?;
+    for options in [Options::default(), exactly(Method::Leo), Options { bit_exact: true, ..Options::default() }] {
+        let after = compress(&before, &Domain::uniform(1, -1.0, 1.0)?, &options)?;
+        assert!(!after.changed);
+        assert!(after.pinned.iter().any(|pinned| pinned.reason.contains("Shape")), "{:?}", after.pinned);
+    }
+    Ok(())
+}
+
+/// A unit that is nowhere more than 0 was taken for linear with a lower bound that the certificate did not ask the checker for.
+#[test]
+fn both_bounds_of_units_that_are_off_are_proved_again() -> Anything {
+    // At one position the unit is 0, at the other it is on, so that the channel is linear; intervals know less than lines do.
+    let mut builder = Network::builder(Shape::new([2, 1])?);
+    let g = add(&mut builder, &[&[1.0], &[1.0]], &[0.0, 1.0], ValueId::INPUT)?;
+    let h = builder.add("", Relu, &[g])?;
+    let g = add(&mut builder, &[&[1.0, -1.0], &[1.0, 1.0]], &[1.0, -0.5], h)?;
+    let h = builder.add("", Relu, &[g])?;
+    let y = add(&mut builder, &[&[1.0, 1.0]], &[0.0], h)?;
+    let network = builder.finish(vec![y])?;
+    let domain = Domain::new(vec![0.0, 0.5], vec![1.0, 1.0])?;
+    for method in [Method::Leo, Method::Full] {
+        // The checker sees to the certificate in there.
+        shrink(&document(&network, Float::F32), &domain, &exactly(method));
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ mod chains;
 mod points;
 mod support;
 
-use chains::{Layers, chain, dense};
+use chains::{Layers, chain, dense, paired};
 use fastrand::Rng;
 use leo_compress::{Compressed, Method, Options, Rule, Tolerance};
 use leo_network::onnx::Float;
@@ -76,7 +76,11 @@ fn compressed(network: &Network, domain: &Domain, options: &Options<'_>) -> Anyt
 }
 
 fn tolerances() -> [Options<'static>; 2] {
-    [None, Some(Tolerance::Zero)].map(|tolerance| Options { tolerance, ..Options::default() })
+    [None, Some(Tolerance::Zero)].map(|tolerance| Options {
+        tolerance,
+        allow_noise: Some(f64::INFINITY),
+        ..Options::default()
+    })
 }
 
 #[test]
@@ -98,6 +102,32 @@ fn opposite_pairs_come_back_as_what_they_were() -> Anything {
             }
         }
     }
+    Ok(())
+}
+
+/// What has to get past these layers is far smaller than what can be proved of it, so that carriers would be shifted by large numbers. Beside the layers nothing is shifted.
+#[test]
+fn linear_functions_pass_beside_layers_where_carriers_would_be_noisy() -> Anything {
+    let network = chain(&paired(4, 2.0, &[-0.5, -0.25, 0.0, 0.25]))?;
+    let loud = Options { allow_noise: Some(f64::INFINITY), ..Options::default() };
+    let shape = |after: &Compressed| (after.document.network().hidden(), after.history.carriers(), after.history.paths);
+    let noise = |after: &Compressed| after.single.iter().flatten().map(|output| output.factor).fold(0.0, f64::max);
+    let carried = compressed(&network, &unit_box(1)?, &loud)?;
+    assert_eq!((carried.document.network().hidden(), carried.history.paths), (vec![4, 4, 4, 4], 0));
+    assert!(carried.history.carriers() > 0);
+    assert!(noise(&carried) > 2.0, "{}", noise(&carried));
+    let beside = compressed(&network, &unit_box(1)?, &Options::default())?;
+    assert_eq!(shape(&beside), (vec![4, 3, 3, 3], 0, 3));
+    assert!(noise(&beside) <= 2.0, "{}", noise(&beside));
+    assert_eq!(beside.history.count().values().sum::<usize>(), 32 - 13, "what goes is what is missing");
+    // Once more finds nothing.
+    let again = shrink(&beside.document, &unit_box(1)?, &Options::default());
+    assert!(!again.changed);
+    // On half the domain more goes, and what passed beside layers takes no more numbers than before.
+    let half = Domain::uniform(1, 0.0, 1.0)?;
+    let smaller = shrink(&beside.document, &half, &Options::default());
+    let [before, after] = [&beside, &smaller].map(|file| file.document.network().multiply_adds());
+    assert!(smaller.changed && after < before, "{before} {after}");
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! Certificates that were tampered with. For networks with one input the truth can be found out exactly, so that the test knows which changes
 //! make a certificate false: not one of these may be verified.
 
+#[path = "../support/chains.rs"]
+mod chains;
 #[path = "../laws/random.rs"]
 mod random;
 #[path = "../support/mod.rs"]
@@ -16,14 +18,16 @@ use fastrand::Rng;
 use leo_check::{Certificate, Exact, Sealed, Tilt, verify};
 use leo_compress::{Method, Options, Tolerance};
 use leo_network::onnx::{Document, Float};
+use leo_network::op::Op;
 use leo_network::{Domain, Network};
 use leo_stability::Engine;
 use num_rational::BigRational as Ratio;
 use num_traits::{ToPrimitive, Zero};
 use serde_json::{Value, json};
 
+use chains::{chain, paired};
 use mutants::{mutate, with_a_changed_weight};
-use oracle::{differences, ranges};
+use oracle::{differences, differences_in_single, ranges};
 use random::{random_domain, random_network};
 use support::{document, exact, shrink, values_at};
 
@@ -39,6 +43,9 @@ const SPLIT: [u64; 16] =
 
 /// Networks where bounds of later layers matter, and can as well be proved with tilted lines.
 const TILTED: [u64; 14] = [52, 92, 356, 903, 1014, 1198, 1320, 1622, 1634, 1849, 1898, 2036, 2093, 2165];
+
+/// How often a network with linear paths is changed in so many ways.
+const PATHS: u64 = 4;
 
 /// Two files and a certificate, the last two as bytes.
 struct Case {
@@ -57,7 +64,6 @@ fn case(seed: u64) -> Anything<Case> {
     let depth = random.usize(1..5);
     let network = random_network(&mut random, 1, depth)?;
     let domain = random_domain(&mut random, 1);
-    let before = document(&network, Float::F32);
     // The same proofs with and without a solver.
     let stability = leo_stability::Options { engine: Engine::Bounds, ..leo_stability::Options::default() };
     let options = [
@@ -65,10 +71,25 @@ fn case(seed: u64) -> Anything<Case> {
         Options { tolerance: Some(Tolerance::Absolute(0.01)), stability, ..Options::default() },
         Options { method: Method::Leo, stability, ..Options::default() },
     ];
-    let after = shrink(&before, &domain, &options[random.usize(0..3)]);
+    compressed(&network, &domain, &options[random.usize(0..3)])
+}
+
+/// A network in which linear functions pass beside layers once it is compressed.
+fn with_paths() -> Anything<Case> {
+    let network = chain(&paired(3, 1.0, &[-0.5, -0.25, 0.0, 0.25]))?;
+    let stability = leo_stability::Options { engine: Engine::Bounds, ..leo_stability::Options::default() };
+    let case = compressed(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options { stability, ..Options::default() })?;
+    let has_sum = |network: &Network| network.nodes().iter().any(|node| matches!(node.op(), Op::Sum(_)));
+    assert!(sealed(&case.second).is_some_and(|sealed| has_sum(sealed.model.network())), "it has no path");
+    Ok(case)
+}
+
+fn compressed(network: &Network, domain: &Domain, options: &Options<'_>) -> Anything<Case> {
+    let before = document(network, Float::F32);
+    let after = shrink(&before, domain, options);
     let [first, second] = [before.to_bytes()?, after.document.to_bytes()?];
     let [a, b] = [&first, &second].map(|bytes| sealed(bytes).map(|sealed| sealed.sha256).unwrap_or_default());
-    Ok(Case { certificate: after.certificate(a, b, &domain)?.to_bytes()?, first, second })
+    Ok(Case { certificate: after.certificate(a, b, domain)?.to_bytes()?, first, second })
 }
 
 /// The same with another proof: there is a fact for every linear bound, and all leaves are tilted. Mostly the lines are nearly the chords, which prove as much.
@@ -127,6 +148,15 @@ fn tilted(seed: u64) -> Anything<Case> {
             layer["facts"] = facts.into();
         }
     }
+    // Other lines give other ranges, of which the rounding of single precision depends.
+    if let Some(deltas) = certificate.get_mut("delta_f32").and_then(Value::as_array_mut) {
+        for delta in deltas {
+            match delta.as_array_mut() {
+                Some(each) => each.iter_mut().for_each(|delta| *delta = json!(2.0 * delta.as_f64().unwrap_or(0.0))),
+                None => *delta = json!(2.0 * delta.as_f64().unwrap_or(0.0)),
+            }
+        }
+    }
     let case = Case { certificate: serde_json::to_vec(&certificate)?, ..case };
     let certificate = Certificate::from_bytes(&case.certificate)?;
     verify::<Exact>(&sealed(&case.first).ok_or("first")?, &sealed(&case.second).ok_or("second")?, &certificate)?;
@@ -180,16 +210,32 @@ fn is_true(first: &Sealed, second: &Sealed, certificate: &Value) -> bool {
     };
     let (Some(lo), Some(hi)) = (bound("lo"), bound("hi")) else { return false };
     let Ok(domain) = Domain::uniform(1, lo, hi) else { return false };
-    let deltas: Vec<f64> = certificate["delta"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    let seen = differences_in_single(networks[0], networks[1], &domain);
     certificate["first"] == first.sha256
         && certificate["second"] == second.sha256
         && certificate["domain"]["inputs"] == 1
-        && deltas.len() == networks[0].outputs().len()
-        && differences(networks[0], networks[1], &domain)
-            .iter()
-            .zip(&deltas)
-            .all(|(most, &delta)| *most <= exact(delta))
+        && are_bounds(&differences(networks[0], networks[1], &domain), &certificate["delta"], |most, delta| {
+            *most <= exact(delta)
+        })
+        && (certificate.get("delta_f32").is_none()
+            || are_bounds(&seen, &certificate["delta_f32"], |most, delta| *most <= delta))
         && are_true(networks[0], &domain, &certificate["links"][0])
+}
+
+/// Whether deltas, for each output one or one for each element, are no less than what is there.
+fn are_bounds<T>(most: &[Vec<T>], deltas: &Value, holds: impl Fn(&T, f64) -> bool) -> bool {
+    let deltas = deltas.as_array().map(Vec::as_slice).unwrap_or_default();
+    deltas.len() == most.len()
+        && most.iter().zip(deltas).all(|(most, delta)| match delta.as_array() {
+            Some(deltas) => {
+                deltas.len() == most.len()
+                    && most
+                        .iter()
+                        .zip(deltas)
+                        .all(|(most, delta)| delta.as_f64().is_some_and(|delta| holds(most, delta)))
+            }
+            None => delta.as_f64().is_some_and(|delta| most.iter().all(|most| holds(most, delta))),
+        })
 }
 
 /// Whether what a link says of the units of its first network is true, and its case distinctions are whole.
@@ -244,14 +290,19 @@ fn no_false_certificate_is_verified() -> Anything {
     let mut tilts = [0, 0];
     let mut kinds = Kinds::default();
     let mut files = Files::new()?;
-    let plain = (0..NETWORKS).chain(LINKED).chain(SPLIT).map(|seed| (seed, false));
-    for (seed, is_tilted) in plain.chain(TILTED.map(|seed| (seed, true))) {
-        let case = if is_tilted { tilted(seed)? } else { case(seed)? };
+    let seeds = (0..NETWORKS).chain(LINKED).chain(SPLIT).map(|seed| (seed, "plain"));
+    let paths = (0..PATHS).map(|seed| (seed, "with paths"));
+    for (seed, kind) in seeds.chain(TILTED.map(|seed| (seed, "tilted"))).chain(paths) {
+        let case = match kind {
+            "tilted" => tilted(seed)?,
+            "with paths" => with_paths()?,
+            _ => case(seed)?,
+        };
         kinds.count(&case.certificate)?;
         let mut random = Rng::with_seed(seed);
         for change in 0..CHANGES {
             let (mutant, what) = changed(&mut random, &case)?;
-            let label = format!("network {seed}, tilted {is_tilted}, change {change}: {what}");
+            let label = format!("network {seed}, {kind}, change {change}: {what}");
             made += 1;
             let (Some(first), Some(second)) = (sealed(&mutant.first), sealed(&mutant.second)) else { continue };
             let is_true = is_true(&first, &second, &serde_json::from_slice(&mutant.certificate)?);
@@ -293,6 +344,8 @@ struct Kinds {
     constants: usize,
     carriers: usize,
     links: usize,
+    single: usize,
+    elements: usize,
 }
 
 impl Kinds {
@@ -308,6 +361,8 @@ impl Kinds {
             (&mut self.constants, "constant"),
             (&mut self.carriers, "\"linear\"]"),
             (&mut self.links, "network"),
+            (&mut self.single, "delta_f32"),
+            (&mut self.elements, "\"delta\":[["),
         ] {
             *count += usize::from(text.contains(sign));
         }
@@ -315,10 +370,10 @@ impl Kinds {
     }
 
     fn is_diverse(&self) -> bool {
-        let Self { splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links } = *self;
-        [splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links]
-            .iter()
-            .all(|&count| count > 0)
+        let Self { splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links, .. } = *self;
+        let others = [self.single, self.elements];
+        let counts = [splits, multipliers, slopes, tilts, anchors, multiples, constants, carriers, links];
+        counts.iter().chain(&others).all(|&count| count > 0)
     }
 }
 

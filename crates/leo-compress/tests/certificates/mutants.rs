@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 /// Says which.
 pub fn mutate(random: &mut Rng, certificate: &mut Value) -> String {
     // Numbers of domains and deltas are few, and matter most.
-    let places = ["", "", "", "", "/delta", "/domain", "/links/0/layers", "/links/0/roles"];
+    let places = ["", "", "", "", "/delta", "/delta_f32", "/domain", "/links/0/layers", "/links/0/roles"];
     let place = places[random.usize(0..places.len())];
     let Some(part) = certificate.pointer_mut(place) else { return "nothing".to_owned() };
     let mut count = 0;
@@ -63,7 +63,7 @@ fn change(random: &mut Rng, value: &mut Value) -> String {
                 0.0,
                 old + 1.0,
                 old - 1.0,
-                1e300,
+                4096.0,
                 random.f64(),
             ];
             *number = Number::from_f64(new[random.usize(0..new.len())]).unwrap_or_else(|| 0.into());

@@ -1,8 +1,8 @@
 //! What is true of networks with one input, found out without any rounding: between the places where units turn on or off, everything is a line.
 
-use leo_network::{Domain, Network};
+use leo_network::{Domain, Evaluator, Network, ValueId};
 use num_rational::BigRational as Ratio;
-use num_traits::{Signed, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::support::{exact, values_at};
 
@@ -31,21 +31,40 @@ fn places(networks: &[&Network], domain: &Domain) -> Vec<Ratio> {
     places
 }
 
-/// For each output of two networks, the most that it differs by anywhere on the domain.
-pub fn differences(first: &Network, second: &Network, domain: &Domain) -> Vec<Ratio> {
-    let mut most = vec![Ratio::zero(); first.outputs().len()];
+/// For each element of each output of two networks, the most that it differs by anywhere on the domain.
+pub fn differences(first: &Network, second: &Network, domain: &Domain) -> Vec<Vec<Ratio>> {
+    let width = |&output: &ValueId| first.shape(output).elements();
+    let mut most: Vec<Vec<Ratio>> = first.outputs().iter().map(|output| vec![Ratio::zero(); width(output)]).collect();
     for place in places(&[first, second], domain) {
         let [a, b] = [first, second].map(|network| {
             let values = values_at(network, vec![place.clone()]);
             network.outputs().iter().map(|output| values[output.index()].clone()).collect::<Vec<_>>()
         });
-        for ((most, a), b) in most.iter_mut().zip(&a).zip(&b) {
-            for (a, b) in a.iter().zip(b) {
-                *most = most.clone().max((a - b).abs());
-            }
+        for ((most, a), b) in most.iter_mut().flatten().zip(a.iter().flatten()).zip(b.iter().flatten()) {
+            *most = most.clone().max((a - b).abs());
         }
     }
     most
+}
+
+/// The same in single precision, as far as it is seen: at numbers of that precision near the places where units turn on or off.
+pub fn differences_in_single(first: &Network, second: &Network, domain: &Domain) -> Vec<Vec<f64>> {
+    let near = |place: Ratio| {
+        let place = place.to_f32().unwrap_or(0.0);
+        [place.next_down(), place, place.next_up()]
+    };
+    let places = places(&[first, second], domain).into_iter().flat_map(near);
+    let points: Vec<f32> = places.filter(|&x| domain.contains(&[f64::from(x)])).collect();
+    let [a, b] = [first, second].map(|network| Evaluator::<f32>::new(network).run(&points));
+    let most = |(a, b): (&Vec<f32>, &Vec<f32>)| {
+        let width = a.len() / points.len().max(1);
+        let mut most = vec![0.0; width];
+        for (index, (a, b)) in a.iter().zip(b).enumerate() {
+            most[index % width] = f64::max(most[index % width], (f64::from(*a) - f64::from(*b)).abs());
+        }
+        most
+    };
+    a.iter().zip(&b).map(most).collect()
 }
 
 /// For each layer and unit, the least and the most that its pre-activation is.

@@ -7,7 +7,7 @@ mod random;
 mod support;
 
 use fastrand::Rng;
-use leo_check::Checker;
+use leo_check::{Checker, Precision};
 use leo_compress::{Compressed, History, Method, Options, Tolerance, largest_difference};
 use leo_network::onnx::{Document, Float};
 use leo_network::{Domain, Evaluator, Network};
@@ -30,7 +30,7 @@ fn units(document: &Document) -> usize {
 fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     let mut checker = Checker::new(network, domain).expect("the domain fits");
     while checker.next_layer().is_some() {}
-    let errors = leo_stability::evaluation_errors(network, checker.finish().ranges());
+    let errors = leo_check::evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
     network.outputs().iter().map(|value| errors[value.index()].clone()).collect()
 }
 
@@ -129,7 +129,7 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
 
 /// Every unit that was there is removed or is one of the new ones, and never both.
 fn check_history(after: &Compressed) -> Result<(), TestCaseError> {
-    let History { layers, removed, origins } = &after.history;
+    let History { layers, removed, origins, .. } = &after.history;
     let widths: Vec<usize> = origins.iter().map(Vec::len).collect();
     prop_assert_eq!(widths, after.document.network().hidden());
     let mut kept: Vec<Vec<bool>> = layers.iter().map(|layer| vec![false; layer.units.len()]).collect();

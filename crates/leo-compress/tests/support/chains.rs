@@ -21,3 +21,19 @@ pub fn chain(layers: &Layers) -> Result<Network, NetworkError> {
     }
     builder.finish(vec![value])
 }
+
+/// Layers that each read one number `z` of the layer before, in pairs `relu(z - t)` and `relu(t - z)`, so that one of each pair is enough if `z` gets past the layer. With one input and one output.
+#[allow(dead_code)]
+pub fn paired(depth: usize, factor: f64, thresholds: &[f64]) -> Layers {
+    let mut layers = Layers::new();
+    let mut row = vec![1.0];
+    for _ in 0..depth {
+        let opposite: Vec<f64> = row.iter().map(|weight| -weight).collect();
+        let rows = thresholds.iter().flat_map(|_| [row.clone(), opposite.clone()]).collect();
+        layers.push((rows, thresholds.iter().flat_map(|t| [-t, *t]).collect()));
+        let signed = |index: usize| if index.is_multiple_of(2) { factor } else { -factor };
+        row = (0..thresholds.len()).flat_map(|index| [signed(index), signed(index) / 2.0]).collect();
+    }
+    layers.push((vec![row], vec![0.0]));
+    layers
+}

@@ -60,6 +60,7 @@ pub fn values_at(network: &Network, point: Vec<Ratio>) -> Vec<Vec<Ratio>> {
     values
 }
 
+#[allow(dead_code)]
 pub fn document(network: &Network, float: Float) -> Document {
     let outputs = (0..network.outputs().len()).map(|output| format!("y{output}")).collect();
     let export = Export { float, input: "x".to_owned(), outputs, metadata: vec![] };

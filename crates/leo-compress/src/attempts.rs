@@ -1,0 +1,369 @@
+//! Ways to rewrite a file: what each region could become, and what is proved and measured of that.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use leo_check::Facts;
+use leo_network::onnx::{Document, Float};
+
+use crate::compress::{CompressError, Compressed, Method, Options, largest};
+use crate::full::{Outline, Style};
+use crate::history::Removed;
+use crate::narrow::{self, Narrowing};
+use crate::plan::Plan;
+use crate::reference::Reference;
+use crate::region::{Region, Regions};
+use crate::rewrite::{self, Plans, Rewritten, rewrite};
+use crate::round::ensure_wanted;
+use crate::styles::VISIBLE;
+use crate::tolerance::{Budget, Costs};
+use crate::why::Obstacles;
+use crate::{exact, leo};
+
+/// What parts of the tolerance are tried for approximations, if the proof shows that the part before was too much. What they cost is estimated from above, so
+/// that more than all of it may be affordable.
+pub(crate) const PARTS: [f64; 6] = [16.0, 4.0, 2.0, 1.0, 0.25, 1.0 / 64.0];
+
+/// What was rewritten, unless a number gets too large or the file does not let it be.
+fn possible(rewritten: Result<Rewritten, CompressError>) -> Result<Option<Rewritten>, CompressError> {
+    match rewritten {
+        Ok(rewritten) => Ok(Some(rewritten)),
+        Err(CompressError::Network(_) | CompressError::Onnx(_)) => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+/// What a region is to become, up to the type of its numbers.
+#[derive(Clone)]
+pub(crate) enum Sketch<'r> {
+    BitExact { as_in_paper: bool },
+    Leo(Rc<Plan>),
+    Full(Rc<Outline<'r>>),
+}
+
+impl Sketch<'_> {
+    pub(crate) fn plan(&self, region: &Region, float: Float) -> Plan {
+        match self {
+            Self::BitExact { as_in_paper } => exact::plan(region, float, *as_in_paper),
+            Self::Leo(plan) => Plan::clone(plan),
+            Self::Full(outline) => outline.plan(float),
+        }
+    }
+
+    /// For each layer of the region that stays, how many linear functions have to get past it, where that is known.
+    pub(crate) fn ranks(&self) -> Vec<Option<usize>> {
+        match self {
+            Self::Full(outline) => outline.ranks().to_vec(),
+            Self::BitExact { .. } | Self::Leo(_) => Vec::new(),
+        }
+    }
+
+    /// The layers in which units are replaced by negative multiples of others.
+    pub(crate) fn with_opposites(&self) -> Vec<usize> {
+        match self {
+            Self::Full(outline) => outline.with_opposites().collect(),
+            Self::BitExact { .. } | Self::Leo(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn units(&self, region: &Region) -> usize {
+        match self {
+            Self::BitExact { .. } => 0,
+            Self::Leo(plan) => plan.units(region),
+            Self::Full(outline) => outline.units(),
+        }
+    }
+}
+
+/// The plans of sketches that gain anything.
+pub(crate) fn planned<'a>(sketches: &[(&'a Region, &Sketch<'a>)], float: Float) -> Plans<'a> {
+    let plans = sketches.iter().map(|&(region, sketch)| (region, sketch.plan(region, float)));
+    plans.filter(|(region, plan)| plan.gains(region)).collect()
+}
+
+/// Whether no element moves further than it may.
+pub(crate) fn is_tolerated(deviation: &[Vec<f64>], tolerances: &[Vec<f64>]) -> bool {
+    deviation.iter().flatten().zip(tolerances.iter().flatten()).all(|(delta, tolerance)| delta <= tolerance)
+}
+
+/// Ways to rewrite a file, one after the other, until the proof of what one does is good enough.
+pub(crate) struct Attempts<'a> {
+    pub(crate) options: &'a Options<'a>,
+    pub(crate) document: &'a Document,
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) regions: &'a Regions,
+    pub(crate) reference: &'a Reference<'a>,
+    /// For each element of each output, how far it may be moved on purpose.
+    pub(crate) tolerances: Vec<Vec<f64>>,
+    /// What errors cost, if something may be moved.
+    pub(crate) costs: Option<Costs>,
+    /// When to try nothing more.
+    pub(crate) deadline: Option<Instant>,
+    /// What kept it from more.
+    pub(crate) obstacles: Obstacles,
+}
+
+/// What came of an attempt.
+#[expect(clippy::large_enum_variant, reason = "there is only ever one")]
+pub(crate) enum Attempt {
+    Success(Success),
+    /// Single precision would make more of it than is allowed: so many times the error of the original.
+    Noisy(f64),
+    /// It moves outputs too far, saves nothing, or cannot be written.
+    Failure,
+}
+
+/// A way to rewrite a file that is good enough.
+pub(crate) struct Success {
+    pub(crate) removed: Vec<Removed>,
+    pub(crate) rewritten: Rewritten,
+    /// How far outputs would move with numbers in double precision.
+    pub(crate) approximation: f64,
+    /// How far outputs can move at the most, in units of what each element was seen to reach.
+    pub(crate) relative: f64,
+}
+
+/// Rounding to single precision moves outputs by less than this part of their size. If it is more, it must be shown that rounding it was.
+const UNSUSPICIOUS: f64 = 1e-5;
+/// The same for double precision.
+const MERELY_ROUNDING: f64 = 1e-9;
+
+impl<'a> Attempts<'a> {
+    pub(crate) fn run(&mut self, compressed: &mut Compressed) -> Result<Option<Success>, CompressError> {
+        if !self.options.bit_exact {
+            return self.run_plans(compressed);
+        }
+        let start = Instant::now();
+        let narrowing = Narrowing::new(self.facts, self.document, self.options.method == Method::Leo);
+        let plans_first = self.gains_more(&narrowing);
+        compressed.times.planning += start.elapsed();
+        let success = if plans_first { self.run_plans(compressed)? } else { self.narrowed(&narrowing, compressed)? };
+        match success {
+            Some(success) => Ok(Some(success)),
+            None if plans_first => self.narrowed(&narrowing, compressed),
+            None => self.run_plans(compressed),
+        }
+    }
+
+    /// Whether layers keep their layout if they are written anew, and more units go then than by leaving out channels alone.
+    fn gains_more(&self, narrowing: &Narrowing) -> bool {
+        let float = self.options.float.unwrap_or(self.document.float());
+        let gain = |region: &Region| {
+            let plan = exact::plan(region, float, self.options.method == Method::Leo);
+            region.units().saturating_sub(plan.units(region))
+        };
+        narrow::is_plain(self.document.network())
+            && self.regions.regions.iter().map(gain).sum::<usize>() > narrowing.removed.len()
+    }
+
+    /// The file without channels that can go without any new number, if the proof shows that nothing moves.
+    fn narrowed(&self, narrowing: &Narrowing, compressed: &mut Compressed) -> Result<Option<Success>, CompressError> {
+        let is_type_kept = self.options.float.is_none_or(|float| float == self.document.float());
+        if narrowing.removed.is_empty() || !is_type_kept {
+            return Ok(None);
+        }
+        ensure_wanted(self.options)?;
+        let start = Instant::now();
+        let rewritten = possible(rewrite::narrow(self.document, self.facts, self.regions, narrowing))?;
+        compressed.times.rewriting += start.elapsed();
+        let is_exact = |rewritten: &Rewritten| rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
+        let removed = narrowing.removed.clone();
+        Ok(rewritten.filter(is_exact).map(|rewritten| Success {
+            removed,
+            rewritten,
+            approximation: 0.0,
+            relative: 0.0,
+        }))
+    }
+
+    /// Rewrites regions by plans.
+    fn run_plans(&mut self, compressed: &mut Compressed) -> Result<Option<Success>, CompressError> {
+        let start = Instant::now();
+        let exact = self.sketches(&[], 0.0, &Style::default());
+        self.obstacles.ranks = exact.iter().map(Sketch::ranks).collect();
+        compressed.times.planning += start.elapsed();
+        let parts: &[f64] = if self.costs.is_none() { &[] } else { &PARTS };
+        for &part in parts {
+            if self.is_late() {
+                break;
+            }
+            let start = Instant::now();
+            let sketches = self.sketches(&exact, part, &Style::default());
+            compressed.times.planning += start.elapsed();
+            if !self.gain(&sketches) {
+                // Nor does a smaller part.
+                return Ok(None);
+            }
+            let start = Instant::now();
+            let success = self.attempt_quietly(&sketches, part, &self.tolerances.clone());
+            compressed.times.rewriting += start.elapsed();
+            if let Some(success) = success? {
+                self.obstacles.ranks = sketches.iter().map(Sketch::ranks).collect();
+                return Ok(Some(success));
+            }
+        }
+        if !self.gain(&exact) {
+            return Ok(None);
+        }
+        // Nothing is approximated. If rounding does too much harm, fewer regions are rewritten, and these as the paper does.
+        let start = Instant::now();
+        let as_in_paper = |region| match self.options.bit_exact {
+            true => Sketch::BitExact { as_in_paper: true },
+            false => self.leo(region, 0.0),
+        };
+        let as_in_paper: Vec<Sketch<'a>> = self.regions.regions.iter().map(as_in_paper).collect();
+        let mut success = self.attempt_quietly(&exact, 0.0, &[])?;
+        if success.is_none() {
+            success = self.attempt_each(&exact)?;
+        }
+        if success.is_none() && self.options.method == Method::Full {
+            success = self.attempt_each(&as_in_paper)?;
+        }
+        compressed.times.rewriting += start.elapsed();
+        self.obstacles.rounding |= success.is_none();
+        Ok(success)
+    }
+    /// Whether the time is up.
+    pub(crate) fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Whether units are saved, as far as can be seen before numbers are rounded.
+    pub(crate) fn gain(&self, sketches: &[Sketch<'a>]) -> bool {
+        let mut pairs = self.regions.regions.iter().zip(sketches);
+        pairs.any(|(region, sketch)| sketch.units(region) < region.units())
+    }
+
+    /// What succeeded, if it did; and if not, why not.
+    pub(crate) fn taken(&mut self, attempt: Attempt) -> Option<Success> {
+        match attempt {
+            Attempt::Success(success) => {
+                if success.relative > VISIBLE {
+                    self.obstacles.visible = Some(success.relative);
+                }
+                return Some(success);
+            }
+            Attempt::Noisy(factor) => {
+                self.obstacles.noise = Some(self.obstacles.noise.map_or(factor, |least: f64| least.min(factor)));
+            }
+            Attempt::Failure => {}
+        }
+        None
+    }
+
+    pub(crate) fn attempt(&self, sketches: &[Sketch<'a>], tolerances: &[Vec<f64>]) -> Result<Attempt, CompressError> {
+        self.attempt_some(&self.regions.regions.iter().zip(sketches).collect::<Vec<_>>(), tolerances)
+    }
+
+    /// Rewrites all regions that can be rewritten alone.
+    fn attempt_each(&mut self, sketches: &[Sketch<'a>]) -> Result<Option<Success>, CompressError> {
+        let mut good = Vec::new();
+        for pair in self.regions.regions.iter().zip(sketches) {
+            if self.is_late() {
+                self.obstacles.out_of_time = true;
+                return Ok(None);
+            }
+            let attempt = self.attempt_some(&[pair], &[])?;
+            if self.taken(attempt).is_some() {
+                good.push(pair);
+            }
+        }
+        let attempt = self.attempt_some(&good, &[])?;
+        Ok(self.taken(attempt))
+    }
+
+    fn attempt_some(
+        &self,
+        sketches: &[(&'a Region, &Sketch<'a>)],
+        tolerances: &[Vec<f64>],
+    ) -> Result<Attempt, CompressError> {
+        let float = self.options.float.unwrap_or(self.document.float());
+        let plans = planned(sketches, float);
+        if plans.is_empty() {
+            return Ok(Attempt::Failure);
+        }
+        let mut approximation = Vec::new();
+        if !tolerances.is_empty() {
+            let precise = self.rewritten(&planned(sketches, Float::F64), Float::F64)?;
+            match precise.filter(|precise| is_tolerated(&precise.deviation, tolerances)) {
+                Some(precise) => approximation = precise.deviation,
+                None => return Ok(Attempt::Failure),
+            }
+        }
+        let Some(rewritten) = self.rewritten(&plans, float)? else { return Ok(Attempt::Failure) };
+        let removed = rewrite::removed(&plans);
+        if self.options.bit_exact {
+            let is_exact = rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
+            let success = Success { removed, rewritten, approximation: 0.0, relative: 0.0 };
+            return Ok(if is_exact { Attempt::Success(success) } else { Attempt::Failure });
+        }
+        if !self.is_within(&rewritten.deviation, UNSUSPICIOUS) {
+            let precise = self.rewritten(&planned(sketches, Float::F64), Float::F64)?;
+            let is_rounding =
+                |precise: &Rewritten| !tolerances.is_empty() || self.is_within(&precise.deviation, MERELY_ROUNDING);
+            let is_finite = rewritten.deviation.iter().flatten().all(|delta| delta.is_finite());
+            if !is_finite || !precise.as_ref().is_some_and(is_rounding) {
+                return Ok(Attempt::Failure);
+            }
+        }
+        let noise = if float == Float::F32 { self.noise(&rewritten) } else { 0.0 };
+        if noise > self.options.noise_limit() {
+            return Ok(Attempt::Noisy(noise));
+        }
+        let relative = self.reference.relative(&rewritten.deviation, &self.tolerances, 1.0 / VISIBLE);
+        Ok(Attempt::Success(Success { removed, rewritten, approximation: largest(&approximation), relative }))
+    }
+
+    /// How many times the original's error single precision makes in what was rewritten, as far as that is measured.
+    fn noise(&self, rewritten: &Rewritten) -> f64 {
+        let measured = self.reference.compare(rewritten.document.network(), self.options.noise_limit());
+        measured.iter().map(|output| output.factor).fold(0.0, f64::max)
+    }
+
+    /// Whether outputs move by no more than this part of their size.
+    fn is_within(&self, deviation: &[Vec<f64>], part: f64) -> bool {
+        let outputs = deviation.iter().zip(self.facts.network().outputs());
+        outputs.into_iter().all(|(deltas, &value)| {
+            let size = self.facts.range(value).size();
+            deltas.iter().all(|delta| *delta == 0.0 || *delta <= part * size && size.is_finite())
+        })
+    }
+
+    /// The file with these plans carried out, unless a number gets too large or the file does not let it be.
+    pub(crate) fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Option<Rewritten>, CompressError> {
+        ensure_wanted(self.options)?;
+        possible(rewrite(self.document, self.facts, self.regions, plans, float))
+    }
+
+    /// What regions are to become if a part of the tolerance may be spent: something else than without only where that saves units.
+    pub(crate) fn sketches(&self, without: &[Sketch<'a>], part: f64, style: &Style) -> Vec<Sketch<'a>> {
+        let mut sketches = Vec::new();
+        for (index, region) in self.regions.regions.iter().enumerate() {
+            let mut candidates: Vec<Sketch<'a>> = without.get(index).cloned().into_iter().collect();
+            match (self.options.bit_exact, self.options.method) {
+                (true, method) => candidates.push(Sketch::BitExact { as_in_paper: method == Method::Leo }),
+                (false, Method::Leo) => candidates.push(self.leo(region, part)),
+                (false, Method::Full) => {
+                    candidates.push(Sketch::Full(Rc::new(Outline::new(region, &self.budget(region, part), style))));
+                    if *style == Style::default() {
+                        // Only if numbers are extreme.
+                        candidates.push(self.leo(region, part));
+                    }
+                }
+            }
+            sketches.extend(candidates.into_iter().min_by_key(|sketch| sketch.units(region)));
+        }
+        sketches
+    }
+
+    fn leo(&self, region: &'a Region, part: f64) -> Sketch<'a> {
+        let budget = self.budget(region, part);
+        let units: usize = region.layers.iter().map(|layer| layer.map.rows).sum();
+        let each = budget.total / units.max(1) as f64;
+        Sketch::Leo(Rc::new(leo::plan(region, |layer, unit| budget.affordable(layer, unit, each))))
+    }
+
+    fn budget(&self, region: &Region, part: f64) -> Budget {
+        Budget::new(region, self.costs.as_ref(), part / self.regions.regions.len() as f64)
+    }
+}

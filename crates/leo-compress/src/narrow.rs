@@ -1,0 +1,200 @@
+//! What can go without any new number: channels that are always 0, and channels that nobody reads, whatever the layout
+//! of the network is.
+//!
+//! Values that nodes make of each other channel by channel (ReLUs, arithmetic with constants, changes of shape) have
+//! their channels in common: they are one *strand*. It begins with the value that a matrix makes, and ends at the
+//! matrices that read it. A channel of a strand is *needed* if one of its values is read there where it is not always
+//! 0, by a weight that is not 0, for a channel that is needed in turn. What is not needed goes, from all values of the
+//! strand at once: a row of the matrix before, numbers of the constants on the way, and columns of the matrices after.
+//! Every number that stays is the one that it was, so nothing is rounded.
+//!
+//! Strands that begin otherwise, or that outputs, sums of branches or other operators need as they are, stay whole.
+
+use std::collections::BTreeMap;
+
+use leo_check::{Claim, Correspondence, Facts, Role};
+use leo_network::onnx::{Aside, Document};
+use leo_network::op::{Arithmetic, Op};
+use leo_network::{Network, Node, ValueId};
+
+use crate::CompressError;
+use crate::history::Removed;
+use crate::plan::Rule;
+use crate::region::{Regions, diagonal, of_channels};
+
+/// Which channels of a network can go.
+#[derive(Debug)]
+pub(crate) struct Narrowing {
+    /// Of values of which not all channels stay, which ones do.
+    pub(crate) kept: BTreeMap<ValueId, Vec<usize>>,
+    /// The units that go, and why.
+    pub(crate) removed: Vec<Removed>,
+}
+
+impl Narrowing {
+    /// What is always 0 goes, and what nobody reads, unless it is to be as in the paper, which does not know that.
+    pub(crate) fn new(facts: &Facts<'_>, document: &Document, as_in_paper: bool) -> Self {
+        let network = facts.network();
+        let strands = Strands::new(facts);
+        // A shape that a strand gives itself is written anew.
+        let is_own = |aside: &Aside<'_>| {
+            let in_strand = |value: &ValueId| strands.of[value.index()] == strands.of[aside.value.index()];
+            aside.reshapes.as_ref().is_some_and(|reshapes| reshapes.iter().all(in_strand))
+        };
+        let aside = document.read_aside().into_iter().filter(|aside| !is_own(aside)).map(|aside| aside.value);
+        let aside: Vec<ValueId> = aside.collect();
+        let needed = strands.needed(network, &aside, as_in_paper);
+        let mut kept = BTreeMap::new();
+        for (value, &strand) in network.values().zip(&strands.of) {
+            let channels: Vec<usize> = (0..needed[strand].len()).filter(|&channel| needed[strand][channel]).collect();
+            if channels.len() < needed[strand].len() {
+                kept.insert(value, channels);
+            }
+        }
+        let mut removed = Vec::new();
+        for node in network.relu_layers() {
+            let output = network.result_of(node);
+            let (channels, needed) = (network.shape(output).last(), &needed[strands.of[output.index()]]);
+            for unit in (0..network.shape(output).elements()).filter(|unit| !needed[unit % channels]) {
+                let is_zero = strands.is_zero[output.index()][unit % channels];
+                removed.push(Removed { node, unit, rule: if is_zero { Rule::Inactive } else { Rule::Dead } });
+            }
+        }
+        Self { kept, removed }
+    }
+
+    /// What corresponds to what in the file before and in the one after.
+    pub(crate) fn correspondence(
+        &self,
+        old: &Document,
+        new: &Document,
+        regions: &Regions,
+    ) -> Result<Correspondence, CompressError> {
+        let lost = |node: usize| {
+            let name = old.network().nodes()[node].name();
+            CompressError::Internal(format!("{name} is not to be found in the narrower file"))
+        };
+        let same = |value: ValueId| old.name_of(value).and_then(|name| new.value_named(name));
+        let elements = |document: &Document, value: ValueId| document.network().shape(value).elements();
+        let unchanged = regions.outside.iter().filter(|&&value| value != ValueId::INPUT);
+        let pairs = unchanged.filter_map(|&value| Some((value, same(value)?)));
+        let anchors = pairs.filter(|&(before, after)| elements(old, before) == elements(new, after)).collect();
+        let removed: BTreeMap<(usize, usize), Rule> =
+            self.removed.iter().map(|removed| ((removed.node, removed.unit), removed.rule)).collect();
+        let (mut claims, mut roles) = (Vec::new(), BTreeMap::new());
+        for (layer, units) in old.network().relu_layers().zip(old.network().hidden()) {
+            let claim = |unit: usize| match removed.get(&(layer, unit)) {
+                Some(Rule::Inactive) => Claim::Constant(0.0),
+                _ => Claim::Itself,
+            };
+            claims.push((0..units).map(claim).collect());
+            let kept = (0..units).filter(|&unit| !removed.contains_key(&(layer, unit)));
+            let copies = kept.map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect();
+            let node = same(old.network().result_of(layer)).and_then(ValueId::node).ok_or_else(|| lost(layer))?;
+            roles.insert(node, copies);
+        }
+        Ok(Correspondence { anchors, claims, roles: roles.into_values().collect() })
+    }
+}
+
+/// Whether no two affine maps follow each other, so that writing layers anew keeps the layout that they have.
+pub(crate) fn is_plain(network: &Network) -> bool {
+    network.nodes().iter().all(|node| match node.op() {
+        Op::Dense(_) => !follows(network, node, |op| matches!(op, Op::Dense(_) | Op::Elementwise(_))),
+        Op::Elementwise(_) => !follows(network, node, |op| matches!(op, Op::Dense(_) | Op::Relu(_))),
+        _ => true,
+    })
+}
+
+/// Whether the first operator before a node that is more than a change of shape is one of these.
+fn follows(network: &Network, node: &Node, is_one: impl Fn(&Op) -> bool) -> bool {
+    let mut value = node.operands()[0];
+    while let Some(before) = value.node().map(|before| &network.nodes()[before]) {
+        match before.op() {
+            Op::Reshape(_) | Op::Transpose(_) => value = before.operands()[0],
+            op => return is_one(op),
+        }
+    }
+    false
+}
+
+/// The strands of a network.
+struct Strands {
+    /// For each value, the one that its strand begins with, by their indices.
+    of: Vec<usize>,
+    /// For each value, which of its channels are always 0.
+    is_zero: Vec<Vec<bool>>,
+    /// By the values that they begin with: whether a strand has a layer of ReLUs.
+    has_units: Vec<bool>,
+}
+
+impl Strands {
+    fn new(facts: &Facts<'_>) -> Self {
+        let network = facts.network();
+        let mut strands = Self {
+            of: vec![ValueId::INPUT.index()],
+            is_zero: vec![vec![false; network.input().last()]],
+            has_units: vec![false; network.nodes().len() + 1],
+        };
+        for (index, node) in network.nodes().iter().enumerate() {
+            let operand = node.operands()[0].index();
+            let strand = strands.of[operand];
+            if let Op::Relu(_) = node.op() {
+                let upper = of_channels(facts.range(node.operands()[0]), node.shape().last()).upper;
+                let is_off = upper.iter().zip(&strands.is_zero[operand]).map(|(upper, zero)| *zero || *upper <= 0.0);
+                let is_off = is_off.collect();
+                strands.has_units[strand] = true;
+                strands.push(strand, is_off);
+            } else if let Some(diagonal) = diagonal(network, node) {
+                let adds = matches!(node.op(), Op::Elementwise(of) if of.arithmetic() == Arithmetic::Add);
+                let stays_zero = |(&zero, (_, summand)): (&bool, (f64, f64))| zero && !(adds && summand != 0.0);
+                let is_zero = strands.is_zero[operand].iter().zip(diagonal).map(stays_zero).collect();
+                strands.push(strand, is_zero);
+            } else {
+                strands.push(network.result_of(index).index(), vec![false; node.shape().last()]);
+            }
+        }
+        strands
+    }
+
+    fn push(&mut self, strand: usize, is_zero: Vec<bool>) {
+        self.of.push(strand);
+        self.is_zero.push(is_zero);
+    }
+
+    /// For each strand, by the value it begins with, which channels are needed, if these values are, besides the outputs.
+    fn needed(&self, network: &Network, aside: &[ValueId], as_in_paper: bool) -> Vec<Vec<bool>> {
+        let mut needed: Vec<Vec<bool>> =
+            network.values().map(|value| vec![false; network.shape(value).last()]).collect();
+        let all = |needed: &mut Vec<Vec<bool>>, value: ValueId| needed[self.of[value.index()]].fill(true);
+        network.outputs().iter().chain(aside).for_each(|&value| all(&mut needed, value));
+        all(&mut needed, ValueId::INPUT);
+        // All that reads a strand comes after the value that it begins with.
+        for (index, node) in network.nodes().iter().enumerate().rev() {
+            let value = network.result_of(index);
+            if self.of[value.index()] != value.index() {
+                continue;
+            }
+            let Op::Dense(dense) = node.op() else {
+                all(&mut needed, value);
+                node.operands().iter().for_each(|&operand| all(&mut needed, operand));
+                continue;
+            };
+            let rows = &mut needed[value.index()];
+            if !self.has_units[value.index()] {
+                rows.fill(true);
+            } else if !rows.contains(&true) {
+                // A value cannot be nothing.
+                rows[0] = true;
+            }
+            let rows: Vec<usize> = (0..rows.len()).filter(|&row| rows[row]).collect();
+            let operand = node.operands()[0].index();
+            let is_zero = &self.is_zero[operand];
+            for (channel, needed) in needed[self.of[operand]].iter_mut().enumerate() {
+                let is_read = || as_in_paper || rows.iter().any(|&row| dense.weight().row(row)[channel] != 0.0);
+                *needed |= !is_zero[channel] && is_read();
+            }
+        }
+        needed
+    }
+}

@@ -1,0 +1,64 @@
+//! What would go with more tolerance.
+
+use leo_network::onnx::Float;
+
+use crate::attempts::{Attempts, PARTS, Success, is_tolerated, planned};
+use crate::compress::{CompressError, Method};
+use crate::full::Style;
+use crate::rewrite::Plans;
+use crate::tolerance::{Costs, Tolerance};
+use crate::why::{Obstacles, Prospect};
+
+/// Of what part of all units too few go for that to be the last word.
+pub(crate) const LITTLE: f64 = 0.1;
+/// With what tolerances more might go.
+const PROSPECTS: [f64; 3] = [1e-6, 1e-4, 1e-2];
+
+impl<'a> Attempts<'a> {
+    /// How many units would go with larger tolerances, if few do.
+    pub(crate) fn prospects(&self, success: Option<&Success>) -> Result<Vec<Prospect>, CompressError> {
+        let count = |plans: &Plans<'a>| plans.iter().map(|(region, plan)| region.units() - plan.units(region)).sum();
+        let all: usize = self.facts.network().hidden().iter().sum();
+        let left = |success: &Success| success.rewritten.document.network().hidden().iter().sum::<usize>();
+        let gone: usize = success.map_or(0, |success| all.saturating_sub(left(success)));
+        let mut prospects = Vec::new();
+        if self.options.bit_exact || self.options.method == Method::Leo || gone as f64 >= LITTLE * all as f64 {
+            return Ok(prospects);
+        }
+        for tolerance in PROSPECTS {
+            let tolerances = Tolerance::Relative(tolerance).of_outputs(&self.reference.scales, self.document.float());
+            if is_tolerated(&tolerances, &self.tolerances) {
+                // What is allowed already is no prospect.
+                continue;
+            }
+            let costs = Some(Costs::new(self.facts, &tolerances));
+            let others = Attempts { costs, tolerances, obstacles: Obstacles::default(), ..*self };
+            if self.is_late() {
+                break;
+            }
+            let units = others.affordable()?.map_or(gone, |plans| count(&plans));
+            prospects.push(Prospect { tolerance, units: units.max(gone) });
+        }
+        Ok(prospects)
+    }
+
+    /// What could be done with the tolerance, in double precision.
+    fn affordable(&self) -> Result<Option<Plans<'a>>, CompressError> {
+        for part in PARTS {
+            let sketches = self.sketches(&[], part, &Style::default());
+            let pairs = self.regions.regions.iter().zip(&sketches).collect::<Vec<_>>();
+            let plans = planned(&pairs, Float::F64);
+            if plans.is_empty() {
+                return Ok(None);
+            }
+            let rewritten = self.rewritten(&plans, Float::F64)?;
+            if rewritten.is_some_and(|rewritten| is_tolerated(&rewritten.deviation, &self.tolerances)) {
+                return Ok(Some(plans));
+            }
+            if self.is_late() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}

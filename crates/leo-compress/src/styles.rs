@@ -1,0 +1,112 @@
+//! Other ways to write the same plan, where single precision or rounding does too much harm: linear functions beside layers instead of through them, fewer negative multiples,
+//! units that are always on as they are.
+
+use std::collections::BTreeSet;
+
+use crate::attempts::{Attempt, Attempts, Sketch, Success};
+use crate::compress::CompressError;
+use crate::full::Style;
+
+/// By what part of what it reaches an output may move before one could see it.
+pub(crate) const VISIBLE: f64 = 1e-4;
+/// How many ways to do with fewer negative multiples are tried.
+const MOST_STYLES: usize = 16;
+
+/// What speaks against an attempt, the least first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Doubt {
+    None,
+    Visible,
+    Noisy,
+    Failed,
+}
+
+impl Attempt {
+    fn doubt(&self) -> Doubt {
+        match self {
+            Self::Success(success) if success.relative > VISIBLE => Doubt::Visible,
+            Self::Success(_) => Doubt::None,
+            Self::Noisy(_) => Doubt::Noisy,
+            Self::Failure => Doubt::Failed,
+        }
+    }
+
+    /// Whether single precision or rounding does what one could see.
+    fn is_doubtful(&self) -> bool {
+        matches!(self.doubt(), Doubt::Visible | Doubt::Noisy)
+    }
+}
+
+impl<'a> Attempts<'a> {
+    /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no more than these tolerances. If single precision makes too much of that, or if
+    /// rounding moves outputs by what one could see, in other styles.
+    pub(crate) fn attempt_quietly(
+        &mut self,
+        sketches: &[Sketch<'a>],
+        part: f64,
+        tolerances: &[Vec<f64>],
+    ) -> Result<Option<Success>, CompressError> {
+        let mut attempt = self.attempt(sketches, tolerances)?;
+        let is_full = sketches.iter().any(|sketch| matches!(sketch, Sketch::Full(_)));
+        if is_full && attempt.is_doubtful() {
+            let beside = self.in_style(part, tolerances, &Style { paths: true, ..Style::default() })?;
+            self.prefer(&mut attempt, beside);
+        }
+        let with_opposites: BTreeSet<usize> = sketches.iter().flat_map(Sketch::with_opposites).collect();
+        if let (Attempt::Noisy(_), false) = (&attempt, with_opposites.is_empty()) {
+            let fewer = self.with_some_opposites(with_opposites.clone(), part, tolerances)?;
+            self.prefer(&mut attempt, fewer);
+        }
+        // However late it is: this is quickly planned, and what is doubtful should not be all that there is.
+        if is_full && attempt.is_doubtful() {
+            let calm = Style { without_opposites: with_opposites, keep_linear: true, paths: false };
+            let calm = self.in_style(part, tolerances, &calm)?;
+            self.prefer(&mut attempt, calm);
+        }
+        Ok(self.taken(attempt))
+    }
+
+    /// What comes of another style, if units are saved.
+    fn in_style(&self, part: f64, tolerances: &[Vec<f64>], style: &Style) -> Result<Attempt, CompressError> {
+        let sketches = self.sketches(&[], part, style);
+        if self.gain(&sketches) { self.attempt(&sketches, tolerances) } else { Ok(Attempt::Failure) }
+    }
+
+    /// Takes another attempt instead, if there is less doubt about it.
+    fn prefer(&mut self, attempt: &mut Attempt, other: Attempt) {
+        if other.doubt() < attempt.doubt() {
+            self.taken(std::mem::replace(attempt, other));
+        }
+    }
+
+    /// The same without negative multiples; and then, as far as that is not too noisy, with those of one layer after the other.
+    fn with_some_opposites(
+        &self,
+        layers: BTreeSet<usize>,
+        part: f64,
+        tolerances: &[Vec<f64>],
+    ) -> Result<Attempt, CompressError> {
+        let mut style = Style { without_opposites: layers.clone(), keep_linear: false, paths: true };
+        let units = |sketches: &[Sketch<'a>]| -> usize {
+            self.regions.regions.iter().zip(sketches).map(|(region, sketch)| sketch.units(region)).sum()
+        };
+        let sketches = self.sketches(&[], part, &style);
+        let mut fewest = units(&sketches);
+        let mut best = if self.gain(&sketches) { self.attempt(&sketches, tolerances)? } else { Attempt::Failure };
+        for layer in layers.into_iter().take(MOST_STYLES) {
+            if self.is_late() {
+                break;
+            }
+            style.without_opposites.remove(&layer);
+            let sketches = self.sketches(&[], part, &style);
+            let attempt =
+                if units(&sketches) < fewest { self.attempt(&sketches, tolerances)? } else { Attempt::Failure };
+            if let Attempt::Success(_) = attempt {
+                (best, fewest) = (attempt, units(&sketches));
+            } else {
+                style.without_opposites.insert(layer);
+            }
+        }
+        Ok(best)
+    }
+}
