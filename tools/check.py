@@ -106,6 +106,7 @@ class Network:
         kind, needed, nodes = part(part(inputs[0], 2), 1), {text(o, 1) for o in outputs}, []
         shape = [integer(axis, 1) for axis in messages(part(kind, 2), 1)]  # An open axis has 0
         need(integer(kind, 1) in (1, 11) and shape and shape[0] < 2 and min(shape[1:], default=1) > 0, "an odd input")
+        self.plain = integer(kind, 1) == 1  # Whether all is in single precision
         self.add(text(inputs[0], 1), [1] + shape[1:])
         for node in reversed(messages(graph, 1)):
             if needed.intersection(texts(node, 2)): needed, nodes = needed.union(texts(node, 1)), [node] + nodes
@@ -128,6 +129,7 @@ class Network:
         need(not foreign and op in KNOWN and all(v == 0 or v is not None and k in KNOWN[op].split()
              for k, v in a.items()), "operator %s, or an attribute of it, is not known", op)
         if op == "Constant": return self.constants.update({outputs[0]: a["value"]})
+        self.plain &= a.get("to", 1) == a.get("alpha", 1.0) == a.get("beta", 1.0) == 1
         values, first = [self.names[i] for i in inputs if i in self.names], inputs[0] in self.names
         additive, factors = op in ("Add", "Sub"), [1.0, -1.0 if op == "Sub" else 1.0]
         need(len(values) == 1 and (first or additive or op == "Mul") or additive and len(values) == 2 and
@@ -138,6 +140,7 @@ class Network:
             self.add(outputs[0], shape, terms, self.floats(inputs[first]) * factors[first] if len(values) == 1 else 0.0)
         elif op in ("Mul", "Div"):
             factor = exact(np.broadcast_to(self.floats(inputs[first]), shape).ravel())
+            self.plain &= op == "Mul" or bool((abs(self.floats(inputs[first])) >= 2.0**-126).all())
             multiple = math.lcm(*factor.n.tolist())
             factor = factor if op == "Mul" else Exact(multiple // factor.n, 1 / (factor.unit * multiple))
             self.add(outputs[0], shape, [(source, Exact(np.diag(factor.n), factor.unit))])
@@ -175,8 +178,10 @@ LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
          "facts*": [{"unit": int, "side": either("lower", "upper"), "tree": TREE}], "claims*": [(int, CLAIM)]}
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
-CERTIFICATE = {"format": "leo certificate", "version": 1, "first": str, "second": str, "delta": [float],
-               "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}, "links": [either(LINK, {**LINK, "network": str})]}
+COMMON = {"format": "leo certificate", "first": str, "second": str, "links": [either(LINK, {**LINK, "network": str})],
+          "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}}
+CERTIFICATE = either({**COMMON, "version": 1, "delta": [float]},
+                     {**COMMON, "version": 2, "delta": [BOUND], "delta_f32*": [BOUND]})
 def fits(x, schema):
     """Whether what was read fits a schema. Whole numbers count something: they are never negative."""
     if isinstance(schema, dict):
@@ -245,19 +250,21 @@ def bounds(net, layer, rows, lo, hi):
             parts = [(value.relu, d + exact(extra))] + [(z, f) for f in [join(flows)] for z, _ in g.terms if f.n.any()]
         for source, c in parts: coefficients[source] = coefficients[source] + c if source in coefficients else c
     return constant + span(coefficients[0], lo[0], hi[0])[1]
+def interval(value, lo, hi):  # Step 1: where an affine value lies
+    return [sum(parts, value.constant) for parts in zip(*(span(w, lo[i], hi[i]) for i, w in value.terms))]
 def ranges(net, layers, lo, hi):
     """Steps 1 to 3: the range of every value, narrowed at layers, where the letters are checked."""
     for value in net.values[1:]:
         if value.relu is None:
-            low, high = zip(*(span(w, lo[i], hi[i]) for i, w in value.terms))
-            lo, hi = lo + [sum(low, value.constant)], hi + [sum(high, value.constant)]
+            low, high = interval(value, lo, hi)
+            lo, hi = lo + [low], hi + [high]
             continue
         g, size, j, letters = value.relu, value.size, value.layer, layers[value.layer]["units"]
         facts, at = layers[j].get("facts", []), 2 * size
         prove(len(letters) == size and not letters.strip("-+~?") and all(fact["unit"] < size for fact in facts),
               "layer %d has %d units", j, size)
         groups = [[(k, sign, [], 0, [])] for sign in (1.0, -1.0) for k in range(size)
-                  if layers[j].get("linear") and (sign > 0 or letters[k] != "-")] + [leaves(net, j, f) for f in facts]
+                  if layers[j].get("linear")] + [leaves(net, j, f) for f in facts]
         rows = [row for group in groups for row in group]
         found = join([hi[g], -lo[g]] + [bounds(net, j, rows[i:i + 256], lo, hi) for i in range(0, len(rows), 256)])
         for group in groups:
@@ -286,8 +293,8 @@ def witnesses(net, link, lo, hi):
             prove(not wrong, "layer %d, unit %d: its witnesses do not show it off and on", j, *wrong[:1])
         x += [x[value.relu].clip() if value.terms == () else forward(value, x.__getitem__, value.constant[:, None])]
 def distances(first, second, link, lo, hi):
-    """Step 5: how far each output may move. An expression is a pair: coefficients, with a row for each element and a
-    column for each basis element, the first of which is 1; and radii."""
+    """Step 5: how far each output may move. An expression is a matrix of coefficients, with a row for each element of a
+    value and a column for each basis element, the first of which is 1."""
     anchors = {}  # For values of the second network, those of the first
     for a, b in link.get("anchors", []):
         prove(a in first.names and b in second.names and math.prod(first.names[a][1]) == math.prod(second.names[b][1]),
@@ -295,41 +302,46 @@ def distances(first, second, link, lo, hi):
         a, b = first.names[a][0], second.names[b][0]
         prove(a == b == 0 or a * b and anchors.get(b, a) == a and (b in anchors or a not in anchors.values()), "twice")
         anchors.update({b: a} if a else {})  # What is only reshaped is the same value: a pair may be there twice
-    blocks, columns, width = [0] + first.layers + [~a for a in set(anchors.values())], {}, 1  # ~a: anchor of value a
-    for block in blocks: columns[block], width = width, width + first.values[max(block, ~block)].size
-    least, most = (join([exact([1.0])] + [r[max(block, ~block)] for block in blocks]) for r in (lo, hi))
-    def basis(block, size): return Exact(np.eye(size, width, columns[block], dtype=object)), nothing(size)
+    spans = {v: (lo[v], hi[v]) for v in [0] + first.layers} | {~a: (lo[a], hi[a]) for a in set(anchors.values())} | {
+        (net is second, v): (nothing(net.values[v].size),) * 2 for net in (first, second) for v in net.layers}  # Symbols
+    columns, width = {}, 1
+    for block in spans: columns[block], width = width, width + len(spans[block][0].n)
+    def basis(block): return Exact(np.eye(len(spans[block][0].n), width, columns[block], dtype=object))
     def column(constant): return constant[:, None] * Exact(np.eye(1, width, dtype=object))
-    def rows(e, units, f=exact([1.0])): return e[0][units] * f[:, None], e[1][units] * abs(f)
-    def limits(e): return tuple(x + r for x, r in zip(span(e[0], least, most), (-e[1], e[1])))
-    def farther(low, high, c): return larger(abs(low - c), abs(high - c))
-    def distance(a, b): return farther(*limits((a[0] - b[0], a[1] + b[1])), nothing(1))
-    def layer(j, g, low, high, claims, others):
+    def limits(e): return span(e, *(join([exact([1.0])] + [s[i] for s in spans.values()]) for i in (0, 1)))
+    def near(error, mine, theirs):
+        """A part of an error, nothing, half or all, and between what a ReLU lies that has it without that part."""
+        (off, on), (away, there), (least, most) = (((-low).clip(), high.clip()) for low, high in (mine, theirs, error))
+        half = larger(least, most) * exact(0.5)
+        options = (half, half), (smaller(there, least), smaller(on, most)), (smaller(away, most), smaller(off, least))
+        below, above = (merge(lambda *x: np.array(x), *x) for x in zip(*options))
+        widths, best, rows = below + above, np.zeros(len(half.n), int), np.arange(len(half.n))
+        for i in (1, 2):  # One that is clearly better than the best so far
+            best[(widths[best, rows] * exact(1 - 2.0**-20) - widths[i]).n > 0] = i
+        return exact(np.array([0.5, 0.0, 1.0])[best]), -below[best, rows], above[best, rows]
+    def layer(j, g, bounds, claims, others, symbols):
         """A layer by claims: pairs of a kind and a number or list. Roles are claims, with one of `others` as kind."""
         groups, parts = {}, []
         for k, (kind, _) in enumerate(claims): groups.setdefault(kind, []).append(k)
         for kind, units in groups.items():
-            mine, l, h, what = rows(g, units), low[units], high[units], [claims[k][1] for k in units]
-            if kind == "itself": parts.append(rows(others["multiple"][1], units))
-            elif kind == "constant": parts.append((column(exact(what)), farther(l.clip(), h.clip(), exact(what))))
-            elif kind == "linear":
-                parts.append((mine[0] + column(exact(what)), mine[1] + farther((-h).clip(), (-l).clip(), exact(what))))
+            (low, high), what = (b[units] for b in bounds), [claims[k][1] for k in units]
+            if kind == "itself": parts.append((others["multiple"][1][units], *[nothing(len(units))] * 2))
+            elif kind in ("constant", "linear"):
+                c, linear = exact(what), kind == "linear"
+                low, high = ((-high).clip(), (-low).clip()) if linear else (low.clip(), high.clip())
+                parts.append((g[units] + column(c) if linear else column(c), low - c, high - c))
             else:
                 for k, (at, f) in zip(units, what):
-                    prove(kind in others and at < len(others[kind][1][1].n) and (f > 0 if kind != "multiple" else f and
+                    prove(kind in others and at < len(others[kind][1].n) and (f > 0 if kind != "multiple" else f and
                           claims[at][0] == "itself"), "layer %d, unit %d: a senseless multiple or role", j, k)
-                sources, f, (before, after) = [w[0] for w in what], exact([w[1] for w in what]), others[kind]
-                x, y = rows(after, sources, abs(f)), rows(before, sources, smaller(f, nothing(1)))
-                parts.append((x[0] + y[0], x[1] + y[1] + distance(mine, rows(before, sources, f))))
+                sources, f, (before, after, ends) = [w[0] for w in what], exact([w[1] for w in what]), others[kind]
+                e = after[sources] * abs(f)[:, None] + before[sources] * smaller(f, nothing(1))[:, None]
+                gap, ends = g[units] - before[sources] * f[:, None], [end[sources] * f for end in ends]
+                part, below, above = near(limits(gap), (low, high), (smaller(*ends), larger(*ends)))
+                parts.append((e + gap * part[:, None], below, above))
         back = np.argsort([k for units in groups.values() for k in units])
-        return tuple(join(x)[back] for x in zip(*parts)) if parts else g
-    def passed(x, y, found, near):  # How far values are apart that are made alike, of anchors or the input
-        pairs = list(zip(x.terms, y.terms)) if x.relu is None else [((x.relu, nothing(1)), (y.relu, nothing(1)))]
-        same = (x.relu is None, len(x.terms)) == (y.relu is None, len(y.terms)) and all(
-            anchors.get(j, None if j else 0) == i and a.n.shape == b.n.shape and not (a - b).n.any()
-            for (i, a), (j, b) in pairs + [((0, x.constant), (0, y.constant))])
-        return near if not same else found[y.relu][1] if y.relu is not None else forward(
-            y, lambda i: found[i][1], nothing(y.size), signed=False)
+        e, *spans[symbols] = (join(x)[back] for x in zip(*parts))
+        return e + basis(symbols)
     def pair(x): return (x[0], (x + [1.0])[1:3]) if type(x) is list else (x, 0.0) if type(x) is str else [*x.items()][0]
     both, aside, known = ([], []), [], {}
     claims = [{k: {"-": {"constant": 0.0}, "+": "linear"}.get(letter, "itself") for k, letter in enumerate(x["units"])}
@@ -338,23 +350,45 @@ def distances(first, second, link, lo, hi):
     for found, net, said in zip(both, (first, second), ([[*x.values()] for x in claims], link["roles"])):
         for v, value in enumerate(net.values):
             if value.relu is None:
-                e = basis(0, value.size) if not v else (forward(value, lambda i: found[i][0], column(value.constant)),
-                    forward(value, lambda i: found[i][1], nothing(value.size), signed=False))
+                e = basis(0) if not v else forward(value, found.__getitem__, column(value.constant))
             else:
                 j, g, others = value.layer, found[value.relu], known
-                low, high = limits(g)
+                bounds = limits(g)
                 if found is both[0]:
-                    low, high = larger(low, lo[value.relu]), smaller(high, hi[value.relu])
-                    others = {"multiple": (g, basis(v, value.size))}
-                e = layer(j, g, low, high, [pair(x) for x in said[j]], others)
-                known.update({j: (g, e)} if found is both[0] else {})
+                    bounds = larger(bounds[0], lo[value.relu]), smaller(bounds[1], hi[value.relu])
+                    others = {"multiple": (g, basis(v), bounds)}
+                e = layer(j, g, bounds, [pair(x) for x in said[j]], others, (net is second, v))
+                known.update({j: (g, e, bounds)} if found is both[0] else {})
             aside.append(e)  # Those of the second network, which come after, are never looked at
-            if found is both[0] and ~v in columns: e = basis(~v, value.size)
-            if found is both[1] and v in anchors:
-                a, near = anchors[v], distance(e, aside[anchors[v]])
-                e = basis(~a, value.size)[0], smaller(near, passed(first.values[a], value, found, near))
+            if found is both[0] and ~v in columns: e = basis(~v)
+            if found is both[1] and v in anchors: e = basis(~anchors[v]) + e - aside[anchors[v]]
             found.append(e)
-    return [distance(both[0][a], both[1][b]) for a, b in zip(first.outputs, second.outputs)]
+    low, high = [lo[0]], [hi[0]]  # Step 7: the ranges of the second network's values
+    for value, e in zip(second.values[1:], both[1][1:]):
+        pair = interval(value, low, high) if value.relu is None else (low[value.relu].clip(), high[value.relu].clip())
+        for x, y, narrow, bound in zip((low, high), pair, (larger, smaller), limits(e)): x.append(narrow(y, bound))
+    outputs = zip(first.outputs, second.outputs)
+    return [larger(-x, y) for x, y in (limits(both[0][a] - both[1][b]) for a, b in outputs)], (low, high)
+def single(net, lo, hi):
+    """Step 7: how far each output can be off that is computed in single precision."""
+    tiny, errors = exact(2.0**-126), [nothing(net.values[0].size)]
+    for value in net.values[1:]:
+        if value.relu is not None:
+            errors.append(errors[value.relu] + tiny)
+            continue
+        sizes = {i: larger(abs(lo[i]), abs(hi[i])) + errors[i] for i, _ in value.terms}
+        ones = [(i, Exact((w.n != 0).astype(object))) for i, w in value.terms]
+        size = sum((abs(w) @ sizes[i] for i, w in value.terms), abs(value.constant))
+        error = sum((abs(w) @ (errors[i] + tiny) for i, w in value.terms), nothing(value.size))
+        count = sum(w.n.sum(axis=1) for _, w in ones)
+        prove(((size - exact(2.0**127 * (1 - 2.0**-24))).n <= 0).all() and count.max() + 1 < 2**23, "a float may overflow")
+        error = sum((tiny * (w @ (sizes[i] + tiny)) for i, w in ones), error) + tiny * Exact(2 * count + 2)
+        gamma = [Fraction(k + 1, 2**24 - k - 1) for k in count]
+        error += join([(size + error)[k:k + 1] * Exact(np.array([g.numerator], object), Fraction(1, g.denominator))
+                       for k, g in enumerate(gamma)])
+        still = (count == 0) & ((value.constant.n == 0) | ((abs(value.constant) - tiny).n >= 0))
+        errors.append(Exact(np.where(still, 0, error.n), error.unit))
+    return [errors[v] for v in net.outputs]
 def load(data, cache={}):  # The hash of an ONNX file, and the network in it
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     key = hashlib.sha256(data).hexdigest()
@@ -377,14 +411,25 @@ def check(*paths):
           len(sizes[0]) == len(c["delta"]) + 1, "inputs, outputs, tails or the number of deltas do not fit together")
     lo, hi = (np.array(x if type(x) is list else [x] * sizes[0][0], np.float64) for x in (domain["lo"], domain["hi"]))
     prove(len(lo) == len(hi) == domain["inputs"] == sizes[0][0] and (lo <= hi).all(), "the domain does not fit")
-    total = [exact([-delta]) for delta in c["delta"]]
+    deltas, total = c.get("delta_f32", c["delta"]), [nothing(size) for size in sizes[0][1:]]
+    prove(len(deltas) == len(total) and all(type(d) is not list or len(d) == len(x.n) for said in (c["delta"], deltas)
+          for d, x in zip(said, total)), "odd deltas")
+    prove("delta_f32" not in c or nets[0].plain and nets[-1].plain, "delta_f32 of a file that is not in single precision")
+    errors = []
     for first, second, link in zip(nets, nets[1:], links):
         prove([len(link["layers"])] + [len(roles) for roles in link["roles"]] ==
               [len(first.layers)] + [second.values[v].size for v in second.layers], "other layers or units")
         found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
         witnesses(first, link, lo, hi)
-        if first is not second: total = [a + b for a, b in zip(total, distances(first, second, link, *found))]
-    for i, x in enumerate(total): prove((x.n <= 0).all(), "output %d, element %d: more than delta", i, x.n.argmax())
+        errors, last = single(first, *found) if link is links[0] and "delta_f32" in c else errors, found
+        if first is not second:
+            moved, last = distances(first, second, link, *found)
+            total = [a + b for a, b in zip(total, moved)]
+    errors = [a + b for a, b in zip(errors, single(nets[-1], *last))] if "delta_f32" in c else [nothing(1) for _ in total]
+    for i, (x, error) in enumerate(zip(total, errors)):
+        for name, said, bound in ("delta", c["delta"][i], x), ("delta_f32", deltas[i], x + error):
+            over = (bound - exact(np.broadcast_to(said, x.n.shape))).n
+            prove(name not in c or (over <= 0).all(), "output %d, element %d: more than %s", i, over.argmax(), name)
     return "on the domain, no output is further from the first network's than delta, %s" % c["delta"]
 def answer(paths):
     try: return "verified", check(*paths)

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
+use leo_network::{Model, NewFile, Problem, is_same_file, write_together};
 
 /// What a smaller network is called if nothing else is said: `model.leo.onnx` for `model.onnx`, beside it.
 pub fn smaller_than(model: &Path) -> PathBuf {
@@ -75,13 +76,27 @@ pub fn ensure_other<'a>(path: &Path, flag: &str, others: impl IntoIterator<Item 
     Ok(())
 }
 
-/// Whether two names stand for the same file, which need not be there yet.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        path.canonicalize().ok().or_else(|| Some(folder.canonicalize().ok()?.join(path.file_name()?)))
-    };
-    a == b || place(a).is_some_and(|a| Some(a) == place(b))
+/// All files that are read for a model: its own, and those that it has data in.
+pub fn read_for(path: &Path, model: &Model) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    files.extend(model.external_files());
+    files
+}
+
+/// A file to write, over another one only if it is to be overwritten.
+pub fn output<'a>(path: &'a Path, bytes: &'a [u8], force: bool) -> NewFile<'a> {
+    NewFile { path, bytes, may_replace: force || is_special(path) }
+}
+
+/// Writes files that belong together.
+///
+/// # Errors
+/// If that cannot be done, or one is there already, be it only since [`ensure_free`] was asked.
+pub fn write(files: &[NewFile<'_>]) -> Result<()> {
+    match write_together(files) {
+        Err(error) if matches!(*error.problem, Problem::Exists) => bail!("{error}; --force overwrites it"),
+        written => Ok(written?),
+    }
 }
 
 #[cfg(test)]

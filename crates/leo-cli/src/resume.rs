@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use leo_check::Sealed;
-use leo_network::{Domain, read_file, write_atomically};
+use leo_network::{Domain, read_text_file, write_atomically};
 use leo_stability::{Keep, Options, State};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Resume {
         let (network, lo, hi) = (Sealed::load(model)?.sha256, domain.lo().to_vec(), domain.hi().to_vec());
         let is_there = path.exists();
         let state = if is_there {
-            let bytes = read_file(path)?;
+            let bytes = read_text_file(path)?;
             let name = || path.display().to_string();
             let content: Content = serde_json::from_slice(&bytes)
                 .with_context(|| format!("{}: is not the file of a search that --resume can go on with", name()))?;

@@ -94,7 +94,7 @@ fn files_that_cannot_be_read_are_no_answer() -> Anything {
     let whole = std::fs::read_to_string(&path)?;
     for (content, reason) in [
         (whole[..whole.len() / 2].to_owned(), "small.leo: is not a certificate: "),
-        (whole.replace("\"version\":1", "\"version\":9"), "of a version that this program knows"),
+        (whole.replace("\"version\":2", "\"version\":9"), "of a version that this program knows"),
         ("\u{0}\u{1}".to_owned(), "small.leo: is not a certificate"),
         (String::new(), "small.leo: is empty"),
     ] {

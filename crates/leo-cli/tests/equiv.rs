@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use std::process::Output;
 
-use leo_network::onnx::proto::ModelProto;
+use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
 use leo_network::{Array, Model};
 use prost::Message;
 use serde_json::Value;
@@ -111,7 +111,10 @@ fn networks_of_other_seeds_are_different() -> Anything {
     let folder = tempfile::tempdir()?;
     let files = [model("25-25-l1-0"), model("25-25-l1-0.0002")];
     let (json, code) = report(folder.path(), [&files[0], &files[1]], &["--domain", "0,1"])?;
-    assert_eq!((&json["verdict"], code, &json["proved"]), (&"different".into(), Some(1), &Value::Null));
+    assert_eq!((&json["verdict"], code), (&"different".into(), Some(1)));
+    // How different is between what is seen and what is proved.
+    let [proved, seen] = ["proved", "seen"].map(|key| json[key].as_f64().unwrap_or(f64::NAN));
+    assert!(seen > 1.0 && seen <= proved, "{seen} and {proved}");
     let furthest = &json["furthest"];
     let input: Vec<f64> = furthest["input"].as_array().ok_or("a list")?.iter().filter_map(Value::as_f64).collect();
     let input = Array::new(vec![1, 784], input)?;
@@ -203,5 +206,88 @@ fn samples_are_compared() -> Anything {
     let (json, code) =
         report(folder.path(), ["three.nnet", "two.nnet"], &["--domain", "0,1", "--data", "samples.npy"])?;
     assert_eq!((code, &json["samples"]), (Some(0), &serde_json::json!({"count": 3, "outside": 1})));
+    Ok(())
+}
+
+/// Files that are equal to the byte used to be analysed as any others.
+#[test]
+fn a_network_and_itself_need_no_search() -> Anything {
+    let folder = small_files()?;
+    // Deep enough to take minutes, if anybody looked.
+    let unit = |rng: &mut fastrand::Rng| (0..60).map(|_| rng.f64() - 0.5).collect::<Vec<f64>>();
+    let mut rng = fastrand::Rng::with_seed(1);
+    let rows: Vec<Vec<f64>> = (0..60).map(|_| unit(&mut rng)).collect();
+    let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+    let (bias, last) = (unit(&mut rng), unit(&mut rng));
+    let mut layers: Vec<(&[&[f64]], &[f64])> = vec![(&rows, &bias); 12];
+    let last: &[&[f64]] = &[&last];
+    layers.push((last, &[0.0]));
+    std::fs::write(folder.path().join("deep.nnet"), nnet(60, &layers))?;
+    std::fs::copy(folder.path().join("deep.nnet"), folder.path().join("copy.nnet"))?;
+    leo(folder.path(), &["convert", "deep.nnet", "-o", "deep.onnx"]);
+    for files in [["deep.nnet", "deep.nnet"], ["deep.nnet", "copy.nnet"], ["deep.onnx", "deep.onnx"]] {
+        let (json, code) = report(folder.path(), files, &["--domain", "0,1"])?;
+        assert_eq!((&json["verdict"], code), (&"equal".into(), Some(0)), "{files:?}: {json}");
+        assert_eq!((&json["proved"], &json["seen"], &json["furthest"]), (&0.0.into(), &0.0.into(), &Value::Null));
+        assert_eq!(json["outputs"][0]["proved"], 0.0);
+        assert_eq!(json["steps"]["looking"], 0.0);
+    }
+    let said = printed(&equiv(folder.path(), ["deep.nnet", "copy.nnet"], &["--domain", "0,1"]))?;
+    assert!(said.contains("equal: on the whole domain all outputs are exactly the same"), "{said}");
+    Ok(())
+}
+
+/// The same bytes in two folders, beside other data, are two networks.
+#[test]
+fn files_with_other_external_data_are_not_the_same() -> Anything {
+    let folder = small_files()?;
+    let mut model = ModelProto::decode(Model::load(&folder.path().join("two.nnet"))?.to_onnx()?.as_slice())?;
+    // One that does not begin with 0, nor with -0, so that a sign matters.
+    let mut tensors = model.graph.iter_mut().flat_map(|graph| &mut graph.initializer);
+    let tensor = tensors.find(|tensor| tensor.raw_data.as_ref().is_some_and(|raw| raw[7] & 0x7f != 0)).ok_or("one")?;
+    let mut data = tensor.raw_data.take().ok_or("raw data")?.to_vec();
+    tensor.data_location = Some(1);
+    tensor.external_data = vec![StringStringEntryProto { key: Some("location".into()), value: Some("w".into()) }];
+    for (place, change) in [("a", 0), ("b", 0), ("c", 0x80)] {
+        std::fs::create_dir(folder.path().join(place))?;
+        data[7] ^= change;
+        std::fs::write(folder.path().join(place).join("w"), &data)?;
+        std::fs::write(folder.path().join(place).join("x.onnx"), model.encode_to_vec())?;
+    }
+    for (other, verdict) in [("a/x.onnx", "equal"), ("b/x.onnx", "equal"), ("c/x.onnx", "different")] {
+        let (json, _) = report(folder.path(), ["a/x.onnx", other], &["--domain", "0,1"])?;
+        assert_eq!(json["verdict"], verdict, "{other}: {json}");
+    }
+    Ok(())
+}
+
+/// However much is tolerated, and whatever is tried, the bound that is reported is the least one that was proved.
+#[test]
+fn the_best_bound_is_reported() -> Anything {
+    let folder = small_files()?;
+    let files = ["three.nnet", "more.nnet"];
+    let bound = |tolerance: &str| -> Anything<f64> {
+        let (json, _) = report(folder.path(), files, &["--tolerance", tolerance])?;
+        Ok(json["proved"].as_f64().ok_or_else(|| json.to_string())?)
+    };
+    // The second output weight is 1.25 in place of 1, of a unit that is at most 2.
+    for tolerance in ["0", "0.25", "0.5", "10"] {
+        let proved = bound(tolerance)?;
+        assert!((0.5..0.51).contains(&proved), "{tolerance}: {proved}");
+    }
+    Ok(())
+}
+
+/// The time limit holds for both attempts together, and for looking, too.
+#[test]
+fn without_time_there_is_still_an_answer() -> Anything {
+    let folder = small_files()?;
+    let files = [model("100-100-l1-0.0005"), model("100-100-l1-0.0001")];
+    let (json, code) = report(folder.path(), [&files[0], &files[1]], &["--domain", "0,1", "--time-limit", "0"])?;
+    assert_eq!((&json["verdict"], code), (&"different".into(), Some(1)));
+    assert!(json["seen"].as_f64() <= json["proved"].as_f64(), "{json}");
+    assert_eq!(json["stopped"], "time limit");
+    let (json, code) = report(folder.path(), ["three.nnet", "two.nnet"], &["--time-limit", "0", "--tolerance", "0"])?;
+    assert!(code == Some(0) || json["stopped"] == "time limit", "{json}");
     Ok(())
 }

@@ -10,7 +10,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use leo_network::Array;
+use leo_check::Sealed;
+use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
+use leo_network::{Array, Model};
+use prost::Message;
 
 use support::{Anything, command, leo, models, three_units};
 
@@ -179,7 +182,7 @@ fn no_terminal_is_no_problem() -> Anything {
         assert!(Command::new("sh").args(["-c", &line]).current_dir(folder.path()).status()?.success(), "{script}");
     }
     // Files that are opened in place of what was closed stay what they are.
-    assert!(leo_network::Model::load(&folder.path().join("small.onnx")).is_ok());
+    assert!(Model::load(&folder.path().join("small.onnx")).is_ok());
     Ok(())
 }
 
@@ -225,5 +228,150 @@ fn nothing_that_is_read_is_written() -> Anything {
         assert!(said.contains("would overwrite"), "{arguments:?}: {said}");
     }
     assert_eq!(std::fs::read(folder.path().join("x.npy"))?, before);
+    Ok(())
+}
+
+/// The network of three units as an ONNX file, with the weights of its first layer in a file of their own.
+fn with_external_data(folder: &Path, file: &str) -> Anything {
+    let mut model = ModelProto::decode(Model::load(&folder.join("three.nnet"))?.to_onnx()?.as_slice())?;
+    let tensor = model.graph.as_mut().and_then(|graph| graph.initializer.first_mut()).ok_or("a tensor")?;
+    std::fs::write(folder.join(file), tensor.raw_data.take().ok_or("raw data")?)?;
+    tensor.data_location = Some(1);
+    tensor.external_data = vec![StringStringEntryProto { key: Some("location".into()), value: Some(file.into()) }];
+    Ok(std::fs::write(folder.join("parts.onnx"), model.encode_to_vec())?)
+}
+
+/// The weights of a model can be in another file, and --force used to overwrite that.
+#[test]
+fn external_data_are_never_written_over() -> Anything {
+    use std::os::unix::fs::symlink;
+    let folder = three_units()?;
+    let path = |name: &str| folder.path().join(name);
+    with_external_data(folder.path(), "w.npy")?;
+    let before = std::fs::read(path("w.npy"))?;
+    Array::new(vec![1, 1], vec![0.5_f64])?.save(&path("x.npy"))?;
+    symlink("w.npy", path("soft.onnx"))?;
+    symlink("soft.onnx", path("softer.npy"))?;
+    std::fs::hard_link(path("w.npy"), path("hard.onnx"))?;
+    let compress = ["compress", "parts.onnx", "--domain", "0,1", "--force"];
+    let analyze = ["analyze", "parts.onnx", "--domain", "0,1", "--force"];
+    for arguments in [
+        &[&compress[..], &["-o", "soft.onnx"]].concat()[..],
+        &[&compress[..], &["-o", "hard.onnx"]].concat(),
+        &[&compress[..], &["-o", "small.onnx", "--certificate", "w.npy"]].concat(),
+        &[&compress[..], &["-o", "small.onnx", "--report", "./w.npy"]].concat(),
+        &[&compress[..], &["-o", "small.onnx", "--resume", "softer.npy"]].concat(),
+        &[&analyze[..], &["--report", "w.npy"]].concat(),
+        &[&analyze[..], &["--resume", "w.npy"]].concat(),
+        &["convert", "parts.onnx", "-o", "hard.onnx", "--force"],
+        &["convert", "parts.onnx", "-o", "soft.onnx", "--force"],
+        &["run", "parts.onnx", "-i", "x.npy", "-o", "w.npy"],
+        &["run", "parts.onnx", "-i", "x.npy", "-o", "softer.npy"],
+        &["equiv", "three.nnet", "parts.onnx", "--counterexample", "w.npy"],
+        &["equiv", "parts.onnx", "three.nnet", "--counterexample", "softer.npy"],
+    ] {
+        let said = complaint(&leo(folder.path(), arguments))?;
+        assert!(said.contains("would overwrite ./w.npy; give another name"), "{arguments:?}: {said}");
+        assert!(std::fs::read(path("w.npy"))? == before && !path("small.onnx").exists(), "{arguments:?}");
+    }
+    assert!(leo(folder.path(), &[&compress[..], &["-o", "small.onnx"]].concat()).status.success());
+    Ok(())
+}
+
+/// Files that do not exist yet can be one all the same.
+#[test]
+fn two_outputs_that_are_one_file_are_noticed() -> Anything {
+    use std::os::unix::fs::symlink;
+    let folder = three_units()?;
+    let path = |name: &str| folder.path().join(name);
+    symlink("new", path("a.onnx"))?;
+    symlink("new", path("b.leo"))?;
+    symlink("b.leo", path("c.html"))?;
+    symlink(".", path("here"))?;
+    std::fs::write(path("there.onnx"), "")?;
+    std::fs::hard_link(path("there.onnx"), path("hard.leo"))?;
+    for (network, flag, other) in [
+        ("a.onnx", "--certificate", "b.leo"),
+        ("a.onnx", "--certificate", "new"),
+        ("a.onnx", "--report", "c.html"),
+        ("a.onnx", "--resume", "c.html"),
+        ("x.onnx", "--report", "here/here/x.onnx"),
+        ("x.onnx", "--report", "X.ONNX"),
+        ("there.onnx", "--certificate", "hard.leo"),
+    ] {
+        let said = complaint(&leo(
+            folder.path(),
+            &["compress", "three.nnet", "-o", network, "--domain", "0,1", "--force", flag, other],
+        ))?;
+        let wanted = format!("{flag} {other}: would overwrite {network}; give another name");
+        assert!(said.contains(&wanted), "{said}");
+    }
+    // A link to what is not there yet is a good name for one of them.
+    let arguments = ["compress", "three.nnet", "-o", "a.onnx", "--domain", "0,1", "--certificate", "c.leo"];
+    assert!(leo(folder.path(), &arguments).status.success());
+    assert!(path("a.onnx").is_symlink() && path("new").is_file());
+    Ok(())
+}
+
+/// Whether the certificate is about the network beside it.
+fn is_pair(folder: &Path) -> Anything<bool> {
+    let network = Sealed::load(&folder.join("small.onnx"))?.sha256;
+    let certificate: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("small.leo"))?)?;
+    Ok(certificate["second"] == network)
+}
+
+/// Two runs at once used to leave the one's network with the other's certificate, and say nothing.
+#[test]
+fn two_runs_at_once_leave_a_pair_or_say_so() -> Anything {
+    let folder = three_units()?;
+    let run = |domain: &str, options: &[&str]| {
+        let arguments = ["compress", "three.nnet", "-o", "small.onnx", "--domain", domain, "-q"];
+        command(folder.path(), &[&arguments, options].concat()).stderr(Stdio::piped()).spawn()
+    };
+    for round in 0..25 {
+        let children = [run("0,1", &["--force"])?, run("0,0.25", &["--force"])?, run("0.75,1", &["--force"])?];
+        for child in children {
+            let output = child.wait_with_output()?;
+            assert!(output.status.success(), "{round}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert!(is_pair(folder.path())?, "{round}");
+    }
+    // Without --force one of them comes first, and the other one says so.
+    for round in 0..25 {
+        std::fs::remove_file(folder.path().join("small.onnx"))?;
+        std::fs::remove_file(folder.path().join("small.leo"))?;
+        let children = [run("0,1", &[])?, run("0,0.25", &[])?];
+        let mut done = 0;
+        for child in children {
+            let output = child.wait_with_output()?;
+            if output.status.success() {
+                done += 1;
+            } else {
+                assert!(complaint(&output)?.contains("is there already; --force overwrites it"), "{round}");
+            }
+        }
+        assert!(done == 1 && is_pair(folder.path())?, "{round}: {done}");
+    }
+    Ok(())
+}
+
+/// A network that is written anew without a certificate leaves an old one beside it.
+#[test]
+fn a_certificate_of_another_network_is_pointed_out() -> Anything {
+    let folder = three_units()?;
+    let compress = ["compress", "three.nnet", "-o", "small.onnx", "--force", "--domain"];
+    let run = |rest: &[&str]| -> Anything<String> {
+        let output = leo(folder.path(), &[&compress[..], rest].concat());
+        assert!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    let warning = "beware: small.leo is from before, and is no certificate of what small.onnx is now";
+    assert!(!run(&["0,1"])?.contains(warning));
+    // The same network again: it still is.
+    assert!(!run(&["0,1", "--no-certificate"])?.contains(warning));
+    assert!(run(&["0,0.25", "--no-certificate"])?.contains(warning));
+    let json: serde_json::Value = serde_json::from_str(&run(&["0,0.25", "--certificate", "other.leo", "--json"])?)?;
+    assert_eq!(json["stale_certificate"], "small.leo");
+    assert!(!run(&["0,0.25"])?.contains(warning));
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_network::{Domain, Model, write_atomically};
+use leo_network::{Domain, Model};
 use leo_stability::{Analysis, HAS_SOLVER, Options, Stopped, analyze};
 use serde::Serialize;
 
@@ -48,16 +49,18 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     ensure!(asks_solver || !arguments.trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
     ensure!(HAS_SOLVER || !arguments.trust_solver, "--trust-solver: {}", search::NO_SOLVER);
     search::check(&arguments.search)?;
-    if let Some(path) = &arguments.report.page {
-        files::ensure_other(path, "--report", arguments.domain.files().chain([arguments.model.as_path()]))?;
-        files::ensure_free(path, arguments.report.force)?;
-    }
     let console = &console.beside(arguments.report.page.as_deref(), arguments.json)?;
     let phase = console.phase("reading");
     let model = Model::load(&arguments.model)?;
+    let read = files::read_for(&arguments.model, &model);
+    let read: Vec<&Path> = arguments.domain.files().chain(read.iter().map(PathBuf::as_path)).collect();
+    if let Some(path) = &arguments.report.page {
+        files::ensure_other(path, "--report", read.iter().copied())?;
+        files::ensure_free(path, arguments.report.force)?;
+    }
     let inputs = inputs::load(&arguments.domain, &[(&model, &arguments.model)])?;
     let Inputs { domain, samples, .. } = &inputs;
-    let others = arguments.domain.files().chain([arguments.model.as_path()]).chain(arguments.report.page.as_deref());
+    let others = read.into_iter().chain(arguments.report.page.as_deref());
     let resume = Resume::open(arguments.resume.as_deref(), &arguments.model, domain, &arguments.search, others)?;
     drop(phase);
     let reading = start.elapsed().as_secs_f64();
@@ -75,7 +78,8 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     report.samples = inputs.counted;
     report.seconds = start.elapsed().as_secs_f64();
     if let Some(path) = &arguments.report.page {
-        write_atomically(path, report.page(&model, &analysis, reading, console).render().as_bytes())?;
+        let page = report.page(&model, &analysis, reading, console).render();
+        files::write(&[files::output(path, page.as_bytes(), arguments.report.force)])?;
         report.seconds = start.elapsed().as_secs_f64();
     }
     if arguments.json { console.json(&report) } else { report.print(console) }?;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify_watched};
-use leo_network::read_file;
+use leo_check::{Certificate, Exact, Numbers, Refusal, Sealed, Verified, verify_watched};
+use leo_network::read_text_file;
 use serde::Serialize;
 
 use crate::args::Check;
@@ -13,7 +13,7 @@ use crate::console::{Console, good};
 use crate::domain::Bounds;
 use crate::files;
 use crate::number::upper;
-use crate::output::{Negative, one_line};
+use crate::output::{Negative, listed, one_line, operators};
 use crate::progress::CheckBar;
 
 /// The answer. Also the shape of the JSON: fields may join, these stay.
@@ -26,13 +26,21 @@ struct Report {
     /// Whether nothing was rounded.
     exact: bool,
     verified: bool,
-    /// If it is verified: the inputs, for each output what the certificate says, and what was proved.
+    /// The operators after the networks: what is said of outputs is said of what these read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    before: Vec<String>,
+    /// If it is verified: the inputs, for each output the largest number that the certificate says of its elements, and that was proved; and all that it says.
     #[serde(skip_serializing_if = "Option::is_none")]
     domain: Option<Bounds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proved: Option<Vec<f64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elements: Option<Vec<Numbers>>,
+    /// The same for single precision, if the certificate says something of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta_f32: Option<Vec<Numbers>>,
     /// Why it is refused, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -49,7 +57,7 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         "{}: there is no certificate beside the smaller network; name it as the third file",
         path.display()
     );
-    let certificate = Certificate::from_bytes(&read_file(&path)?).with_context(|| path.display().to_string())?;
+    let certificate = Certificate::from_bytes(&read_text_file(&path)?).with_context(|| path.display().to_string())?;
     drop(reading);
     let verify = if arguments.exact { verify_watched::<Exact> } else { verify_watched::<f64> };
     let bar = CheckBar::new(console);
@@ -63,9 +71,12 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         certificate: path.display().to_string(),
         exact: arguments.exact,
         verified: verified.is_some(),
+        before: operators(first.model.tail()),
         domain: verified.map(|verified| Bounds::new(&verified.domain)),
-        delta: verified.map(|verified| verified.delta.clone()),
-        proved: verified.map(|verified| verified.proved.clone()),
+        delta: verified.map(|verified| verified.delta.iter().map(Numbers::largest).collect()),
+        proved: verified.map(largest_proved),
+        elements: verified.map(|verified| verified.delta.clone()),
+        delta_f32: verified.and_then(|verified| verified.delta_f32.clone()),
         refused: checked.as_ref().err().map(Refusal::to_string),
         seconds: start.elapsed().as_secs_f64(),
     };
@@ -75,8 +86,13 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         let out = &mut console.report();
         writeln!(out, "{}", report.sentence(verified))?;
         if console.is_verbose() {
-            for (output, (delta, proved)) in verified.delta.iter().zip(&verified.proved).enumerate() {
-                writeln!(out, "  output {output}: within {}, proved to be within {}", upper(*delta), upper(*proved))?;
+            for (output, (delta, proved)) in verified.delta.iter().zip(largest_proved(verified)).enumerate() {
+                let (delta, proved) = (upper(delta.largest()), upper(proved));
+                writeln!(out, "  output {output}: within {delta}, proved to be within {proved}")?;
+            }
+            if let Some(single) = &verified.delta_f32 {
+                let single = upper(single.iter().map(Numbers::largest).fold(0.0, f64::max));
+                writeln!(out, "  evaluated in single precision, in any order of summation: within {single}")?;
             }
             writeln!(out, "{:.1} ms", 1e3 * report.seconds)?;
         }
@@ -94,12 +110,20 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     }
 }
 
+/// For each output, the largest number that was proved of its elements.
+fn largest_proved(verified: &Verified) -> Vec<f64> {
+    verified.proved.iter().map(|proved| proved.iter().copied().fold(0.0, f64::max)).collect()
+}
+
 impl Report {
     /// What was proved.
     fn sentence(&self, verified: &Verified) -> String {
-        let [model, small] = [&self.model, &self.small].map(|name| one_line(name));
+        let [model, mut small] = [&self.model, &self.small].map(|name| one_line(name));
+        if !self.before.is_empty() {
+            small += &format!(", before {},", listed(&self.before));
+        }
         let domain = Bounds::new(&verified.domain);
-        let delta = verified.delta.iter().copied().fold(0.0, f64::max);
+        let delta = verified.delta.iter().map(Numbers::largest).fold(0.0, f64::max);
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {
             0.0 => format!("all outputs of {small} are exactly those of {model} in real arithmetic"),

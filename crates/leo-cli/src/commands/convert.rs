@@ -1,9 +1,10 @@
 //! `leo convert`
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use leo_network::{Format, Model, write_atomically};
+use leo_network::{Format, Model};
 use serde::Serialize;
 
 use crate::args::Convert;
@@ -27,12 +28,16 @@ pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     let output = &arguments.output;
     let console = &console.beside([output.as_path()], arguments.json)?;
     files::ensure_onnx(output)?;
-    files::ensure_other(output, "-o", [arguments.model.as_path()])?;
-    files::ensure_free(output, arguments.force)?;
     let converting = console.phase("converting");
     let model = Model::load(&arguments.model)?;
-    let bytes = model.to_onnx().with_context(|| arguments.model.display().to_string())?;
-    write_atomically(output, &bytes)?;
+    files::ensure_other(output, "-o", files::read_for(&arguments.model, &model).iter().map(PathBuf::as_path))?;
+    files::ensure_free(output, arguments.force)?;
+    let bytes = match model.format() {
+        Format::Onnx(document) => document.with_fixed_constants().and_then(|document| document.to_bytes()),
+        Format::Nnet(_) => model.to_onnx(),
+    };
+    let bytes = bytes.with_context(|| arguments.model.display().to_string())?;
+    files::write(&[files::output(output, &bytes, arguments.force)])?;
     drop(converting);
     let report = Report {
         version: 1,

@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use leo_compress::{Apart, Comparison, EquivError, Observed, Unmatched, equivalent, observe};
+use leo_check::Sealed;
+use leo_compress::{
+    Apart, Comparison, EquivError, Observed, Unmatched, equivalent, has_few_inputs, observe_until, refine_by_pieces,
+};
 use leo_network::{Array, Format, Model, Network};
-use leo_stability::{Engine, Options};
+use leo_stability::{Engine, Options, Stopped};
 use serde::Serialize;
 
 use crate::args::Equiv;
@@ -34,7 +37,8 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<Samples>,
     verdict: Verdict,
-    /// Proved: no output differs by more, anywhere on the domain. Nothing is proved of networks that are seen to be different.
+    /// Proved: no output differs by more, anywhere on the domain, whether the networks are equal or not. The least of all bounds that were found; none
+    /// if there is none.
     proved: Option<f64>,
     /// The largest difference seen.
     seen: f64,
@@ -101,115 +105,207 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let models = [Model::load(&arguments.first)?, Model::load(&arguments.second)?];
+    let files = [Sealed::load(&arguments.first)?, Sealed::load(&arguments.second)?];
+    let is_one_file = are_same_to_the_byte(&files);
+    let models = files.map(|file| file.model);
     let [first, second] = [&models[0], &models[1]];
-    let files = [&arguments.first, &arguments.second].map(|path| path.display().to_string());
-    first.check_interface(second).with_context(|| format!("{} and {} cannot be compared", files[0], files[1]))?;
+    let names = [&arguments.first, &arguments.second].map(|path| path.display().to_string());
+    if !is_one_file {
+        first.check_interface(second).with_context(|| format!("{} and {} cannot be compared", names[0], names[1]))?;
+    }
     let inputs = inputs::load(&arguments.domain, &[(first, &arguments.first), (second, &arguments.second)])?;
-    let Inputs { domain, samples, .. } = &inputs;
     if let Some(path) = &arguments.counterexample {
-        let others = [arguments.first.as_path(), &arguments.second];
-        files::ensure_other(path, "--counterexample", others.into_iter().chain(arguments.domain.files()))?;
+        let read = [files::read_for(&arguments.first, first), files::read_for(&arguments.second, second)].concat();
+        let read = read.iter().map(PathBuf::as_path).chain(arguments.domain.files());
+        files::ensure_other(path, "--counterexample", read)?;
     }
     drop(phase);
     let reading = start.elapsed();
-
-    let networks = [first.network(), second.network()];
-    let seed = arguments.search.seed;
-    let phase = console.phase("looking for differences");
-    let observed =
-        observe(networks[0], networks[1], domain, samples.as_ref(), seed).with_context(|| inputs.source.clone())?;
-    let mut outputs: Vec<Output> = observed
-        .iter()
-        .enumerate()
-        .map(|(output, observed)| Output {
-            name: name_of(first, output),
-            tolerance: arguments.tolerance.unwrap_or_else(|| default_tolerance(observed)),
-            proved: None,
-            seen: distance(observed),
-        })
-        .collect();
-    drop(phase);
-    let looking = start.elapsed() - reading;
-    let is_different = outputs.iter().any(|output| output.seen > output.tolerance);
-
-    // What is seen to be different needs no proof.
-    let (mut unmatched, mut stopped) = ([vec![], vec![]], None);
-    if !is_different {
-        let bar = AnalysisBar::new(console);
-        let options = search::options(&arguments.search, start, samples.as_ref(), &bar);
-        // Mostly that is enough without a search for units that are hard to decide.
-        let quick = Options { engine: Engine::Bounds, nodes: Some(0), ..options };
-        let mut compared = equivalent(networks[0], networks[1], domain, &quick);
-        let is_close = |compared: &Comparison| {
-            let mut pairs = compared.deviation.iter().zip(&outputs);
-            pairs.all(|(bounds, output)| bounds.iter().all(|bound| *bound <= output.tolerance))
-        };
-        if compared.as_ref().is_ok_and(|compared| !is_close(compared)) {
-            compared = equivalent(networks[0], networks[1], domain, &options);
-        }
-        bar.finish();
-        interrupt::unwatch();
-        let compared = match compared {
-            Err(EquivError::Interrupted) => return Err(Interrupted("nothing is proved".to_owned()).into()),
-            other => other.with_context(|| inputs.source.clone())?,
-        };
-        for (output, bounds) in outputs.iter_mut().zip(&compared.deviation) {
-            let proved = bounds.iter().copied().fold(0.0, f64::max);
-            if output.seen > proved {
-                bail!(
-                    "a mistake in Leo, please report it with the files: output {:?} differs by {:e}, and {proved:e} is proved",
-                    output.name,
-                    output.seen
-                );
-            }
-            output.proved = Some(proved);
-        }
-        unmatched = [0, 1].map(|index| alone(networks[index], &compared.unmatched[index]));
-        stopped = compared.stopped.map(search::reason);
-    }
-    let is_within = |output: &Output| output.proved.is_some_and(|proved| proved <= output.tolerance);
-    let report = Report {
-        version: 1,
-        domain: Bounds::new(domain),
-        samples: inputs.counted,
-        verdict: match is_different {
-            true => Verdict::Different,
-            false if outputs.iter().all(is_within) => Verdict::Equal,
-            false => Verdict::Unknown,
-        },
-        proved: outputs.iter().map(|output| output.proved).try_fold(0.0, |most: f64, proved| Some(most.max(proved?))),
-        seen: outputs.iter().map(|output| output.seen).fold(0.0, f64::max),
-        furthest: furthest(&outputs, &observed),
-        outputs,
-        unmatched,
-        stopped,
-        seconds: start.elapsed().as_secs_f64(),
-        steps: Steps {
-            reading: reading.as_secs_f64(),
-            looking: looking.as_secs_f64(),
-            proving: (start.elapsed() - reading - looking).as_secs_f64(),
-        },
-        first: files[0].clone(),
-        second: files[1].clone(),
+    let found = if is_one_file || first.network() == second.network() {
+        Found::of_one_network(first, arguments.tolerance)
+    } else {
+        Search { arguments, models: [first, second], inputs: &inputs, start, console }.run()?
     };
-    if let (Some(path), Some(furthest), true) = (&arguments.counterexample, &report.furthest, is_different) {
-        save(path, networks[0], &furthest.input)?;
-    }
+    let is_interrupted = found.stopped == Some(Stopped::Interrupted);
+    let report = Report::new(names, &inputs, found, start, reading);
     if arguments.json {
         console.json(&report)?;
     } else {
-        let out = &mut console.report();
         report.print(console, arguments.counterexample.as_deref())?;
         if console.is_verbose() && report.verdict == Verdict::Equal {
-            report.print_outputs(out)?;
+            report.print_outputs(&mut console.report())?;
         }
     }
-    match report.verdict {
-        Verdict::Equal => Ok(()),
-        Verdict::Different => Err(Negative("the networks are different".to_owned()).into()),
-        Verdict::Unknown => Err(Negative("neither proved equal nor seen to be different".to_owned()).into()),
+    let negative = match report.verdict {
+        Verdict::Equal => return Ok(()),
+        Verdict::Different => "the networks are different".to_owned(),
+        Verdict::Unknown => "neither proved equal nor seen to be different".to_owned(),
+    };
+    Err(if is_interrupted { Interrupted(negative).into() } else { Negative(negative).into() })
+}
+
+/// Whether two files have the same content, and no other file has a part in what they mean.
+fn are_same_to_the_byte([first, second]: &[Sealed; 2]) -> bool {
+    let stands_alone = |file: &Sealed| file.model.external_files().is_empty();
+    first.sha256 == second.sha256 && stands_alone(first) && stands_alone(second)
+}
+
+/// What was found out of two networks.
+struct Found {
+    outputs: Vec<Output>,
+    furthest: Option<Furthest>,
+    unmatched: [Vec<Alone>; 2],
+    stopped: Option<Stopped>,
+    /// How long it took to look for differences.
+    looking: Duration,
+}
+
+impl Found {
+    /// Of a network and itself: there is nothing to look for. Nothing is tolerated, unless it is said how much.
+    fn of_one_network(model: &Model, tolerance: Option<f64>) -> Self {
+        let output = |index: usize| Output {
+            name: name_of(model, index),
+            tolerance: tolerance.unwrap_or(0.0),
+            proved: Some(0.0),
+            seen: 0.0,
+        };
+        Self {
+            outputs: (0..model.network().outputs().len()).map(output).collect(),
+            furthest: None,
+            unmatched: [vec![], vec![]],
+            stopped: None,
+            looking: Duration::ZERO,
+        }
     }
+}
+
+/// Two networks, and all that it takes to compare them.
+struct Search<'a> {
+    arguments: &'a Equiv,
+    models: [&'a Model; 2],
+    inputs: &'a Inputs,
+    start: Instant,
+    console: &'a Console,
+}
+
+impl Search<'_> {
+    /// Looks for a difference, then proves how large it can be.
+    fn run(&self) -> Result<Found> {
+        let begin = Instant::now();
+        let phase = self.console.phase("looking for differences");
+        let observed = self.observe()?;
+        drop(phase);
+        let mut outputs: Vec<Output> = observed
+            .iter()
+            .enumerate()
+            .map(|(output, observed)| Output {
+                name: name_of(self.models[0], output),
+                tolerance: self.arguments.tolerance.unwrap_or_else(|| default_tolerance(observed)),
+                proved: None,
+                seen: distance(observed),
+            })
+            .collect();
+        let furthest = furthest(&outputs, &observed);
+        // Before a proof that may take long, and be stopped.
+        if let (Some(path), Some(furthest), true) = (&self.arguments.counterexample, &furthest, is_seen(&outputs)) {
+            save(path, self.models[0].network(), &furthest.input)?;
+        }
+        let looking = begin.elapsed();
+        let (compared, stopped) = self.prove(&outputs)?;
+        let mut unmatched = [vec![], vec![]];
+        if let Some(compared) = &compared {
+            take_bounds(&mut outputs, compared)?;
+            unmatched = [0, 1].map(|index| alone(self.models[index].network(), &compared.unmatched[index]));
+        }
+        Ok(Found { outputs, furthest, unmatched, stopped, looking })
+    }
+
+    /// How much time there is still; none if there is no limit.
+    fn time_left(&self) -> Option<Duration> {
+        self.arguments.search.time_limit.map(|limit| limit.saturating_sub(self.start.elapsed()))
+    }
+
+    /// What is seen in half of the time.
+    fn observe(&self) -> Result<Vec<Observed>> {
+        let [first, second] = self.models.map(Model::network);
+        let Inputs { domain, samples, source, .. } = self.inputs;
+        let end = self.time_left().and_then(|left| Instant::now().checked_add(left / 2));
+        let seed = self.arguments.search.seed;
+        observe_until(first, second, domain, samples.as_ref(), seed, end).with_context(|| source.clone())
+    }
+
+    /// Bounds the difference, unless that is stopped; and says what stopped it, or a part of it.
+    fn prove(&self, outputs: &[Output]) -> Result<(Option<Comparison>, Option<Stopped>)> {
+        let bar = AnalysisBar::new(self.console);
+        let options = search::options(&self.arguments.search, self.start, self.inputs.samples.as_ref(), &bar);
+        let compared = self.compare(outputs, &options);
+        bar.finish();
+        interrupt::unwatch();
+        match compared {
+            Ok(compared) => {
+                let stopped = compared.stopped;
+                Ok((Some(compared), stopped))
+            }
+            // That they are different is known all the same.
+            Err(EquivError::Interrupted) if is_seen(outputs) => Ok((None, Some(Stopped::Interrupted))),
+            Err(EquivError::Interrupted) => Err(Interrupted("nothing is proved".to_owned()).into()),
+            Err(error) => Err(error).with_context(|| self.inputs.source.clone()),
+        }
+    }
+
+    /// Mostly a quick way is enough, without a search for units that are hard to decide. Where the networks are different it has to be: then the bound only
+    /// says how different they are at most.
+    fn compare(&self, outputs: &[Output], options: &Options<'_>) -> Result<Comparison, EquivError> {
+        let [first, second] = self.models.map(Model::network);
+        let compare = |options: &Options<'_>| equivalent(first, second, &self.inputs.domain, options);
+        let quick = compare(&Options { engine: Engine::Bounds, nodes: Some(0), ..*options })?;
+        if is_seen(outputs) || are_within(&quick.deviation, outputs) {
+            return Ok(quick);
+        }
+        let mut quick = quick;
+        if has_few_inputs(first) {
+            let (domain, options) = (&self.inputs.domain, Options { time_limit: self.time_left(), ..*options });
+            let is_enough = |bounds: &[Vec<f64>]| are_within(bounds, outputs);
+            quick = refine_by_pieces([first, second], domain, quick, &options, is_enough);
+            if is_enough(&quick.deviation) || quick.stopped.is_some() {
+                return Ok(quick);
+            }
+        }
+        let time_limit = self.time_left();
+        if time_limit.is_some_and(|left| left.is_zero()) {
+            return Ok(quick.or_stopped(Stopped::OutOfTime));
+        }
+        match compare(&Options { time_limit, ..*options }) {
+            Err(EquivError::Interrupted) => Ok(quick.or_stopped(Stopped::Interrupted)),
+            longer => Ok(quick.with_later(longer?)),
+        }
+    }
+}
+
+/// Whether outputs are seen to be further apart than is tolerated.
+fn is_seen(outputs: &[Output]) -> bool {
+    outputs.iter().any(|output| output.seen > output.tolerance)
+}
+
+/// Whether no bound, for any element of any output, is more than is tolerated.
+fn are_within(deviation: &[Vec<f64>], outputs: &[Output]) -> bool {
+    deviation.iter().zip(outputs).all(|(bounds, output)| bounds.iter().all(|bound| *bound <= output.tolerance))
+}
+
+/// Notes what is proved of each output.
+fn take_bounds(outputs: &mut [Output], compared: &Comparison) -> Result<()> {
+    for (output, bounds) in outputs.iter_mut().zip(&compared.deviation) {
+        let proved = bounds.iter().copied().fold(0.0, f64::max);
+        if output.seen > proved {
+            bail!(
+                "a mistake in Leo, please report it with the files: output {:?} differs by {:e}, and {proved:e} is proved",
+                output.name,
+                output.seen
+            );
+        }
+        output.proved = Some(proved);
+    }
+    Ok(())
 }
 
 /// What is tolerated of an output if nothing is said: nothing where numbers overflow.
@@ -270,6 +366,38 @@ impl fmt::Display for Alone {
 }
 
 impl Report {
+    fn new([first, second]: [String; 2], inputs: &Inputs, found: Found, start: Instant, reading: Duration) -> Self {
+        let Found { outputs, furthest, unmatched, stopped, looking } = found;
+        let is_within = |output: &Output| output.proved.is_some_and(|proved| proved <= output.tolerance);
+        Self {
+            version: 1,
+            domain: Bounds::new(&inputs.domain),
+            samples: inputs.counted,
+            verdict: match is_seen(&outputs) {
+                true => Verdict::Different,
+                false if outputs.iter().all(is_within) => Verdict::Equal,
+                false => Verdict::Unknown,
+            },
+            proved: outputs
+                .iter()
+                .map(|output| output.proved)
+                .try_fold(0.0, |most: f64, proved| Some(most.max(proved?))),
+            seen: outputs.iter().map(|output| output.seen).fold(0.0, f64::max),
+            furthest,
+            outputs,
+            unmatched,
+            stopped: stopped.map(search::reason),
+            seconds: start.elapsed().as_secs_f64(),
+            steps: Steps {
+                reading: reading.as_secs_f64(),
+                looking: looking.as_secs_f64(),
+                proving: (start.elapsed() - reading - looking).as_secs_f64(),
+            },
+            first,
+            second,
+        }
+    }
+
     fn print(&self, console: &Console, counterexample: Option<&Path>) -> Result<()> {
         let out = &mut console.report();
         writeln!(out, "{} and {}: domain {}", one_line(&self.first), one_line(&self.second), self.domain)?;
@@ -314,6 +442,9 @@ impl Report {
         writeln!(out, "  {second} in {}", one_line(&self.second))?;
         let (apart, tolerance) = (short((first - second).abs()), short(tolerance));
         writeln!(out, "  {apart} apart, where {tolerance} is tolerated")?;
+        if let Some(proved) = self.proved.filter(|proved| proved.is_finite()) {
+            writeln!(out, "  on the whole domain no output differs by more than {} (proved)", upper(proved))?;
+        }
         match counterexample {
             Some(path) => writeln!(out, "wrote the input to {}", one_line(&path.display().to_string()))?,
             None => writeln!(out, "  --counterexample FILE writes the input to a file, --json prints it")?,

@@ -47,11 +47,14 @@ enum Rows<'a> {
 pub fn run(arguments: &Run, console: &Console) -> Result<()> {
     let start = Instant::now();
     if let Some(path) = &arguments.output {
-        files::ensure_other(path, "-o", [arguments.model.as_path(), &arguments.input])?;
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
     let reading = console.phase("reading");
     let model = Model::load(&arguments.model)?;
+    if let Some(path) = &arguments.output {
+        let read = files::read_for(&arguments.model, &model);
+        files::ensure_other(path, "-o", read.iter().chain([&arguments.input]).map(PathBuf::as_path))?;
+    }
     let samples = samples::load(&arguments.input, arguments.divide, &model)?;
     drop(reading);
     let count = samples.count_samples(model.network().input()).unwrap_or(0);

@@ -53,6 +53,8 @@ pub struct Outcome<'a> {
     pub parts: [f64; 2],
     /// The largest difference seen.
     pub observed: f64,
+    /// More numbers, in sentences.
+    pub details: Vec<String>,
     /// What is measured, before and after.
     pub sizes: Vec<(&'static str, usize, usize)>,
     /// The two files, each with its SHA-256.
@@ -174,6 +176,9 @@ impl Page<'_> {
                     }
                     tfoot { tr { td { "units after" } td .n { (outcome.units()) } } }
                 }
+                @if outcome.history.paths > 0 {
+                    p .note { "Beside layers, by no ReLU: " (counted(outcome.history.paths, "linear function")) "." }
+                }
             }
         }
     }
@@ -231,6 +236,9 @@ impl Page<'_> {
                         (short(outcome.parts[0])) " was left out on purpose and " (short(outcome.parts[1]))
                         " is the rounding of weights; the rest is a margin. The largest difference seen is " (short(outcome.observed)) "."
                     }
+                }
+                @if !outcome.details.is_empty() {
+                    ul { @for detail in &outcome.details { li { (detail) } } }
                 }
                 p { "The certificate was checked, before anything was written, against these two files (their SHA-256, unpacked if they are gzip):" }
                 dl {

@@ -36,12 +36,16 @@ pub struct Picture<'a> {
     pub known: &'a Known,
 }
 
-impl Picture<'_> {
+impl<'a> Picture<'a> {
     pub fn section(&self) -> Markup {
         let page = self.page;
         let after = page.outcome.as_ref().filter(|outcome| outcome.changed).map(|outcome| outcome.network);
-        let wires = graph::wires(page.network);
-        let is_small = wires.is_some() && graph::is_small(page.network);
+        let is_chain = |network| graph::wires(network).is_some();
+        let is_small = graph::is_small(page.network);
+        let draw = |shown: &dyn Fn(bool) -> Shown<'a>, is_chain: bool| match is_small && is_chain {
+            true => graph::draw(&shown(true)),
+            false => grid::draw(&shown(false), is_chain),
+        };
         html! {
             section #network {
                 h2 { @if after.is_some() { "The network, before and after" } @else { "The network" } }
@@ -49,16 +53,16 @@ impl Picture<'_> {
                 div .pictures.wide[page.layers.len() > 2] {
                     figure {
                         @if after.is_some() { figcaption { "before" } }
-                        @if is_small { (graph::draw(&self.before(true))) } @else { (grid::draw(&self.before(false), wires.is_some())) }
+                        (draw(&|in_order| self.before(in_order), is_chain(page.network)))
                     }
                     @if let Some(network) = after {
                         figure {
                             figcaption { "after" }
-                            @if is_small { (graph::draw(&self.after(network, true))) } @else { (grid::draw(&self.after(network, false), wires.is_some())) }
+                            (draw(&|in_order| self.after(network, in_order), is_chain(network)))
                         }
                     }
                 }
-                @if wires.is_none() { p .note { "The network has branches; its layers are drawn in the order in which they are computed." } }
+                @if ![page.network].into_iter().chain(after).all(is_chain) { p .note { "The network has branches; its layers are drawn in the order in which they are computed." } }
             }
         }
     }
@@ -81,7 +85,7 @@ impl Picture<'_> {
         }
     }
 
-    fn before(&self, in_order: bool) -> Shown<'_> {
+    fn before(&self, in_order: bool) -> Shown<'a> {
         let dot = |mark: &Mark| Dot {
             class: mark.class(),
             about: About::Row(mark.id.clone()),

@@ -1,15 +1,18 @@
 //! `leo compress`
 
+mod outputs;
+mod reasons;
 mod summary;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use leo_check::{Certificate, Sealed, verify_watched};
-use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, largest_difference};
+use leo_check::{Certificate, Numbers, Sealed, verify_watched};
+use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, observe, settled_answers};
 use leo_network::onnx::{Document, Float};
-use leo_network::{Domain, Format, Model, write_together};
+use leo_network::{Domain, Format, Model, is_same_file, read_text_file};
+use leo_stability::Status;
 
 use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
@@ -18,6 +21,7 @@ use crate::domain::Bounds;
 use crate::files;
 use crate::inputs::{self, Inputs};
 use crate::interrupt::{self, Interrupted};
+use crate::output::operators;
 use crate::progress::{AnalysisBar, CheckBar};
 use crate::report::{Outcome, Page};
 use crate::resume::Resume;
@@ -29,7 +33,9 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
     let sealed = Sealed::load(&arguments.model)?;
-    let targets = Targets::new(arguments)?;
+    let external = sealed.model.external_files();
+    let read = read_by(arguments, &external);
+    let targets = Targets::new(arguments, &read)?;
     let console = &console.beside(targets.paths(), arguments.json)?;
     let model = &sealed.model;
     let inputs = inputs::load(&arguments.domain, &[(model, &arguments.model)])?;
@@ -40,7 +46,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         Format::Onnx(document) => (**document).clone(),
         Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
     };
-    let others = read_by(arguments).into_iter().chain(targets.paths());
+    let others = read.into_iter().chain(targets.paths());
     let resume = Resume::open(arguments.resume.as_deref(), &arguments.model, domain, &arguments.search, others)?;
     drop(phase);
     let reading = start.elapsed();
@@ -53,6 +59,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         },
         tolerance: arguments.tolerance,
         bit_exact: arguments.bit_exact,
+        allow_noise: arguments.allow_noise,
         float: arguments.dtype.map(|dtype| match dtype {
             FloatName::F32 => Float::F32,
             FloatName::F64 => Float::F64,
@@ -62,6 +69,10 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
             resume.as_ref().map_or(options, |resume| resume.options(options))
         },
     };
+    if before.check_rewritable().is_ok() {
+        // What cannot be compared with itself cannot be compared with anything smaller.
+        model.check_interface(model).with_context(|| arguments.model.display().to_string())?;
+    }
     let compressed = compress(&before, domain, &options);
     bar.finish();
     interrupt::unwatch();
@@ -76,17 +87,22 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let compared = Instant::now();
     let phase = console.phase("comparing");
     let (old, new) = (before.network(), compressed.document.network());
-    let observed = match compressed.changed {
-        true => largest_difference(old, new, domain, samples.as_ref(), arguments.search.seed)
-            .with_context(|| inputs.source.clone())?,
-        false => 0.0,
+    let seed = arguments.search.seed;
+    let seen = match compressed.changed {
+        true => observe(old, new, domain, samples.as_ref(), seed).with_context(|| inputs.source.clone())?,
+        false => Vec::new(),
     };
-    let proved = compressed.largest_delta();
-    if observed > proved {
-        bail!(
-            "a mistake in Leo, please report it with the file: outputs differ by {observed:e}, and {proved:e} is proved; nothing was written"
-        );
+    for (apart, delta) in
+        seen.iter().zip(&compressed.delta).filter_map(|(seen, delta)| Some((seen.furthest.as_ref()?, delta)))
+    {
+        let (observed, proved) = (apart.distance, delta[apart.element]);
+        if observed > proved {
+            bail!(
+                "a mistake in Leo, please report it with the file: an output differs by {observed:e}, and {proved:e} is proved; nothing was written"
+            );
+        }
     }
+    let proved = compressed.largest_delta();
     let accuracy = match samples {
         Some(samples) if compressed.changed || labels.is_some() => {
             let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
@@ -98,6 +114,15 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         }
         _ => None,
     };
+    let settled = match samples {
+        Some(samples) if compressed.changed => settled_answers(old, domain, samples, &compressed.delta)?,
+        _ => None,
+    };
+    let few = compressed.removes_little();
+    let silent = match samples {
+        Some(samples) if few => Some(reasons::silent(old, &compressed.one_sided(domain, samples)?)),
+        _ => None,
+    };
     drop(phase);
     let comparing = compared.elapsed();
     let compared = Instant::now();
@@ -105,10 +130,13 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let (certificate, second_sha256) = certify(&sealed, &bytes, &compressed, domain, console)?;
     let certifying = compared.elapsed();
     let certificate_bytes = certificate.to_bytes()?;
+    let names = reasons::layer_names(old);
     let kept = |pinned: &Pinned| {
-        let node = &old.nodes()[pinned.layer];
-        Kept { layer: node.name().to_owned(), units: node.shape().elements(), reason: pinned.reason.clone() }
+        let units = old.nodes()[pinned.layer].shape().elements();
+        Kept { layer: names[&pinned.layer].clone(), units, reason: pinned.reason.clone() }
     };
+    let units = compressed.history.layers.iter().flat_map(|layer| &layer.units);
+    let unstable = units.filter(|unit| unit.status == Status::Unstable).count();
     let Compressed { times, approximation, .. } = compressed;
     let report = Report {
         version: 1,
@@ -126,16 +154,26 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         after: Size::of(&compressed.document)?,
         removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
         carriers: compressed.history.carriers(),
+        paths: compressed.history.paths,
         kept: compressed.pinned.iter().map(kept).collect(),
         unread_inputs: new.unread_inputs().len(),
-        delta: certificate.delta.iter().copied().fold(0.0, f64::max),
+        stays: reasons::stays(old, &compressed),
+        few,
+        would_go: compressed.prospects.iter().map(Into::into).collect(),
+        one_sided: silent,
+        delta: certificate.delta.iter().map(Numbers::largest).fold(0.0, f64::max),
         delta_parts: Parts { approximation, rounding: (proved - approximation).max(0.0) },
-        observed,
+        observed: seen.iter().filter_map(|seen| seen.furthest.as_ref()).map(|apart| apart.distance).fold(0.0, f64::max),
+        before_operators: operators(before.tail()),
+        outputs: outputs::outputs(&before, &compressed, &certificate, &seen),
+        settled,
         undecided: compressed.undecided,
+        unstable,
         stopped: compressed.stopped.map(search::reason),
         accuracy,
         certificate: targets.certificate.as_deref().map(|path| path.display().to_string()),
         certificate_bytes: certificate_bytes.len(),
+        stale_certificate: targets.stale_certificate(&second_sha256).map(|path| path.display().to_string()),
         report: targets.page.as_deref().map(|path| path.display().to_string()),
         checked: true,
         seconds: start.elapsed().as_secs_f64(),
@@ -157,7 +195,9 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         (targets.certificate.as_deref(), Some(&certificate_bytes[..])),
         (targets.page.as_deref(), page.as_ref().map(String::as_bytes)),
     ];
-    write_together(&files.into_iter().filter_map(|(path, bytes)| path.zip(bytes)).collect::<Vec<_>>())?;
+    let force = arguments.report.force;
+    let files = files.into_iter().filter_map(|(path, bytes)| Some(files::output(path?, bytes?, force)));
+    files::write(&files.collect::<Vec<_>>())?;
     match arguments.json {
         true => console.json(&report),
         false => report.print(&compressed, old, console),
@@ -165,9 +205,10 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     resume.as_ref().map_or(Ok(()), Resume::finish)
 }
 
-/// The files that are read.
-fn read_by(arguments: &Compress) -> Vec<&Path> {
-    arguments.domain.files().chain(arguments.labels.as_deref()).chain([arguments.model.as_path()]).collect()
+/// The files that are read, with those that the model has data in.
+fn read_by<'a>(arguments: &'a Compress, external: &'a [PathBuf]) -> Vec<&'a Path> {
+    let model = [arguments.model.as_path()].into_iter().chain(external.iter().map(PathBuf::as_path));
+    arguments.domain.files().chain(arguments.labels.as_deref()).chain(model).collect()
 }
 
 /// The files to write.
@@ -179,7 +220,8 @@ struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    fn new(arguments: &'a Compress) -> Result<Self> {
+    /// Those that the arguments ask for, unless they are among those that are read.
+    fn new(arguments: &'a Compress, read: &[&Path]) -> Result<Self> {
         let model = arguments.model.as_path();
         let network = arguments.output.clone().unwrap_or_else(|| files::smaller_than(model));
         files::ensure_onnx(&network)?;
@@ -190,14 +232,13 @@ impl<'a> Targets<'a> {
             None => Some(files::certificate_of(&network)),
         };
         let page = arguments.report.page.clone();
-        let read = read_by(arguments);
         files::ensure_other(&network, "-o", read.iter().copied())?;
         if let Some(path) = &certificate {
             files::ensure_other(path, "--certificate", read.iter().copied().chain([network.as_path()]))?;
         }
         if let Some(path) = &page {
             let written = [Some(network.as_path()), certificate.as_deref()].into_iter().flatten();
-            files::ensure_other(path, "--report", read.into_iter().chain(written))?;
+            files::ensure_other(path, "--report", read.iter().copied().chain(written))?;
         }
         let targets = Self { arguments, network, certificate, page };
         targets.paths().try_for_each(|path| files::ensure_free(path, arguments.report.force))?;
@@ -206,6 +247,18 @@ impl<'a> Targets<'a> {
 
     fn paths(&self) -> impl Iterator<Item = &Path> {
         [Some(self.network.as_path()), self.certificate.as_deref(), self.page.as_deref()].into_iter().flatten()
+    }
+
+    /// A file that is taken for the certificate of the network that is written, because of its name, and is that of another one.
+    fn stale_certificate(&self, sha256: &str) -> Option<PathBuf> {
+        let usual = files::certificate_of(&self.network);
+        let is_written = self.paths().any(|path| is_same_file(path, &usual));
+        if is_written || files::is_special(&self.network) || !usual.is_file() {
+            return None;
+        }
+        let bytes = read_text_file(&usual).ok();
+        let certificate = bytes.and_then(|bytes| Certificate::from_bytes(&bytes).ok());
+        certificate.is_none_or(|certificate| certificate.second != sha256).then_some(usual)
     }
 
     /// The page that tells what a report does, of every unit.
@@ -234,6 +287,7 @@ impl<'a> Targets<'a> {
                 delta: report.delta,
                 parts: [report.delta_parts.approximation, report.delta_parts.rounding],
                 observed: report.observed,
+                details: report.details(),
                 sizes: report.sizes().to_vec(),
                 files: [(report.model.clone(), first), (report.output.clone(), second)],
                 certificate: report.certificate.clone(),

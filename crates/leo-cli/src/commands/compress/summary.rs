@@ -18,6 +18,9 @@ use crate::output::{counted, grouped, listed, one_line};
 use crate::samples::Samples;
 use crate::stability::{self, LayerReport, Totals};
 
+use super::outputs::Output;
+use super::reasons::{Silent, Stays, Would, what_else};
+
 /// What was done. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
 pub struct Report {
@@ -37,8 +40,18 @@ pub struct Report {
     pub removed: BTreeMap<&'static str, usize>,
     /// How many of the units that are there carry linear functions past their layer.
     pub carriers: usize,
+    /// How many linear functions pass beside layers instead, by no ReLU.
+    pub paths: usize,
     /// Layers that could not change, and why.
     pub kept: Vec<Kept>,
+    /// Units that are always on or off, and stay.
+    pub stays: Vec<Stays>,
+    /// Whether few units went.
+    pub few: bool,
+    /// If so, how many would go with larger tolerances; and with --data, which units the samples show one side only of.
+    pub would_go: Vec<Would>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_sided: Option<Vec<Silent>>,
     /// Inputs that the new network does not depend on.
     pub unread_inputs: usize,
     /// Proved: no output moves by more, anywhere on the domain.
@@ -46,7 +59,17 @@ pub struct Report {
     pub delta_parts: Parts,
     /// The largest difference seen.
     pub observed: f64,
+    /// The operators after the network: what is said of outputs is said of what these read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before_operators: Vec<String>,
+    /// Each output.
+    pub outputs: Vec<Output>,
+    /// With --data, of how many samples it is proved that the largest number of the only output is still the same one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<usize>,
     pub undecided: usize,
+    /// How many units were seen to be on and off.
+    pub unstable: usize,
     /// What stopped the search for stable units, if something did.
     pub stopped: Option<&'static str>,
     /// With --data, if the outputs are a choice among answers; the shares of right ones with --labels.
@@ -55,6 +78,9 @@ pub struct Report {
     /// Where the proof was written.
     pub certificate: Option<String>,
     pub certificate_bytes: usize,
+    /// A file that has the name of this network's certificate, and is another one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_certificate: Option<String>,
     /// Where the page was written.
     pub report: Option<String>,
     /// Whether the certificate was checked. Without that nothing is written.
@@ -114,6 +140,8 @@ pub struct Steps {
     pub certifying: f64,
 }
 
+/// Of how many layers it is said why stable units stay.
+const MOST_LAYERS: usize = 12;
 /// How much may be left out on purpose before it is worth a warning.
 const VISIBLE: f64 = 1e-3;
 
@@ -140,21 +168,38 @@ impl Report {
         if self.delta_parts.approximation >= VISIBLE {
             let left_out = short(self.delta_parts.approximation);
             warnings.push(format!(
-                "{left_out} was left out on purpose: little beside the largest numbers that the outputs can reach on this domain, perhaps much beside yours; \
+                "{left_out} was left out on purpose: little beside the largest numbers that the outputs were seen to reach, perhaps much beside yours; \
                  --tolerance 0 leaves nothing out"
             ));
         }
+        warnings.extend(self.stale_certificate.as_deref().map(|path| {
+            let (path, network) = (one_line(path), one_line(&self.output));
+            format!("{path} is from before, and is no certificate of what {network} is now")
+        }));
         warnings
     }
 
     /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        for Kept { layer, units, reason } in &self.kept {
+        for Kept { layer, units, reason } in self.kept.iter().take(MOST_LAYERS) {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
+        }
+        if self.kept.len() > MOST_LAYERS {
+            let more = counted(self.kept.len() - MOST_LAYERS, "more layer");
+            notes.push(format!("kept: {more} (--json has them all)"));
+        }
+        notes.extend(self.stays.iter().take(MOST_LAYERS).map(Stays::in_words));
+        if let Some(more) = self.stays.get(MOST_LAYERS..).filter(|more| !more.is_empty()) {
+            let units: usize = more.iter().map(|stays| stays.units.len()).sum();
+            notes.push(format!("{} more of other layers stay (--json has them all)", counted(units, "stable unit")));
         }
         let accuracy = self.accuracy.as_ref().filter(|accuracy| accuracy.changed == 0);
         notes.extend(accuracy.map(Accuracy::to_string));
+        if let (Some(settled), Some(samples)) = (self.settled, self.samples) {
+            let (settled, samples) = (grouped(settled), counted(samples.count, "sample"));
+            notes.push(format!("{settled} of {samples} are proved to keep their answer: its lead is larger than what both numbers can have moved, in real arithmetic"));
+        }
         if self.unread_inputs > 0 {
             notes.push(format!("{} no part in it any more", take(self.unread_inputs)));
         }
@@ -162,7 +207,29 @@ impl Report {
             let why = self.stopped.map_or_else(String::new, |stopped| format!(" ({stopped})"));
             notes.push(format!("{} undecided{why}, and kept", counted(self.undecided, "unit")));
         }
+        if self.few {
+            notes.extend(what_else(&self.would_go, self.one_sided.as_deref(), self.before.units, self.unstable));
+        }
         notes
+    }
+
+    /// More about how far outputs can move.
+    pub fn details(&self) -> Vec<String> {
+        let by_relative = |a: &&Output, b: &&Output| {
+            let relative = |output: &Output| output.worst.relative.unwrap_or(f64::INFINITY);
+            relative(a).total_cmp(&relative(b))
+        };
+        let worst = self.outputs.iter().max_by(by_relative).and_then(Output::worst_in_words);
+        let by_factor = |a: &&Output, b: &&Output| {
+            let factor = |output: &Output| output.measured_f32.as_ref().map_or(0.0, |single| single.factor);
+            factor(a).total_cmp(&factor(b))
+        };
+        let single = self.outputs.iter().max_by(by_factor).and_then(Output::single_in_words);
+        let before = (!self.before_operators.is_empty() && self.delta > 0.0).then(|| {
+            let operators = listed(&self.before_operators);
+            format!("that is before {operators}, which may make more of a difference, or less")
+        });
+        before.into_iter().chain(worst).chain(single).collect()
     }
 
     /// Prints it for people.
@@ -179,9 +246,6 @@ impl Report {
             self.print_change(console)?;
         } else {
             writeln!(out, "nothing to remove: {} is the same network, in the same numbers", one_line(&self.output))?;
-            if self.before.units > 0 {
-                writeln!(out, "(leo analyze shows which units are stable, and which are not)")?;
-            }
         }
         for note in self.notes() {
             writeln!(out, "{note}")?;
@@ -190,6 +254,9 @@ impl Report {
             console.warn(warning)?;
         }
         if console.is_verbose() {
+            for stays in &self.stays {
+                writeln!(out, "stay in {}", stays.named())?;
+            }
             let steps = self.steps.named().map(|(step, seconds)| format!("{step} {}", duration(seconds)));
             writeln!(out, "time: {}", listed(steps))?;
         }
@@ -218,11 +285,14 @@ impl Report {
         if self.carriers > 0 {
             write!(out, "; {} linear functions past their layers", carry(self.carriers))?;
         }
+        if self.paths > 0 {
+            write!(out, "; {} beside layers, by no ReLU", pass(self.paths))?;
+        }
         writeln!(out)?;
         if self.delta == 0.0 {
             let claim = "on the whole domain all outputs are exactly what they were, in real arithmetic";
             writeln!(out, "{}: {claim}", good("proved"))?;
-            return Ok(());
+            return self.print_details(out);
         }
         let Parts { approximation, rounding } = self.delta_parts;
         let [approximation, rounding, observed] = [approximation, rounding, self.observed].map(short);
@@ -233,8 +303,15 @@ impl Report {
             out,
             "  {approximation} left out on purpose (--tolerance {tolerance}), {rounding} rounding, and a margin"
         )?;
-        writeln!(out, "  the largest difference seen is {observed}")?;
-        Ok(())
+        match self.observed {
+            0.0 => writeln!(out, "  no difference was seen, with twice the digits of doubles")?,
+            _ => writeln!(out, "  the largest difference seen is {observed}")?,
+        }
+        self.print_details(out)
+    }
+
+    fn print_details(&self, out: &mut impl Write) -> Result<()> {
+        self.details().into_iter().try_for_each(|detail| Ok(writeln!(out, "  {detail}")?))
     }
 }
 
@@ -254,6 +331,10 @@ impl Steps {
 
 fn carry(units: usize) -> String {
     format!("{} {}", counted(units, "unit"), if units == 1 { "carries" } else { "carry" })
+}
+
+fn pass(functions: usize) -> String {
+    format!("{} {}", counted(functions, "linear function"), if functions == 1 { "passes" } else { "pass" })
 }
 
 fn take(inputs: usize) -> String {

@@ -1,0 +1,205 @@
+//! Files that Leo got wrong once, and networks that other people ship: what was wrong with each, and that it is no more. They are no part of the project; where they
+//! are not beside it, in `shared/`, tests say so and are skipped.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fastrand::Rng;
+use leo_network::{Domain, Evaluator, Model, Network};
+use serde_json::Value;
+
+use support::{Anything, leo};
+
+/// A file of `shared/`, if it is there.
+fn shared(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name);
+    if !path.exists() {
+        eprintln!("skipped: there is no shared/{name} beside the project");
+    }
+    path.exists().then_some(path)
+}
+
+/// What `leo compress` says of a file, as JSON; the smaller network is `small.onnx` in the folder.
+fn compress(folder: &Path, model: &Path, options: &[&str]) -> Anything<Value> {
+    let model = model.to_string_lossy();
+    let fixed = ["compress", &*model, "-o", "small.onnx", "--json", "--force"];
+    let output = leo(folder, &[&fixed[..], options].concat());
+    assert!(output.status.success(), "{output:?}");
+    let small = ["check", &*model, "small.onnx"];
+    assert!(leo(folder, &small).status.success(), "the certificate of {model}");
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Runs the program with so many kibibytes of memory to address.
+fn with_memory(folder: &Path, kibibytes: usize, arguments: &[&str]) -> std::io::Result<Output> {
+    let limited = format!("ulimit -v {kibibytes}; exec \"$0\" \"$@\"");
+    Command::new("sh")
+        .arg("-c")
+        .arg(limited)
+        .arg(env!("CARGO_BIN_EXE_leo"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+/// Random points of a domain, in single precision, corners among them.
+fn points(domain: &Domain, count: usize) -> Vec<f32> {
+    let mut random = Rng::with_seed(5);
+    let mut points = Vec::new();
+    for index in 0..count {
+        for (&lo, &hi) in domain.lo().iter().zip(domain.hi()) {
+            let share = if index % 2 == 0 { f64::from(u8::from(random.bool())) } else { random.f64() };
+            points.push((lo + share * (hi - lo)) as f32);
+        }
+    }
+    points
+}
+
+/// The largest error that single precision makes in the only output of a network at some points.
+fn single_error(network: &Network, points: &[f32]) -> f64 {
+    let precise: Vec<f64> = points.iter().copied().map(f64::from).collect();
+    let (single, precise) = (Evaluator::<f32>::new(network).run(points), Evaluator::<f64>::new(network).run(&precise));
+    single[0].iter().zip(&precise[0]).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn what_decoders_see_differently_or_twice_is_refused() -> Anything {
+    let folder = tempfile::tempdir()?;
+    for (name, reason) in [
+        ("t2.onnx", "is not an ONNX file that all programs read alike: graph is there twice"),
+        ("dup.onnx", "constant \"W\" is there twice"),
+        ("ovr.onnx", "cannot be rewritten: constant \"W\" is an input too"),
+        ("sx_quant.onnx", "reads numbers that were cut down to f16 and cast back"),
+        ("ra100.onnx", "constants that are read again and again take too much room"),
+    ] {
+        let Some(path) = shared(&format!("cases/{name}")) else { continue };
+        let path = path.to_string_lossy();
+        let output =
+            with_memory(folder.path(), 1 << 20, &["compress", &path, "-o", "small.onnx", "--domain", "0.5,1"])?;
+        let said = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.matches(reason).count() == 1 && said.lines().count() == 1, "{name}: {said}");
+        assert!(!folder.path().join("small.onnx").exists(), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_small_output_beside_a_large_one_keeps_its_digits() -> Anything {
+    let Some(path) = shared("cases/mixed.onnx") else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let report = compress(folder.path(), &path, &["--domain", "0,1"])?;
+    // Half a unit in the last place of single precision, or a little more, with the rounding of weights.
+    assert!(number(&report["outputs"][0]["worst"]["relative"]) < 1e-6, "{report}");
+    assert!(number(&report["after"]["units"]) < number(&report["before"]["units"]), "{report}");
+    Ok(())
+}
+
+#[test]
+fn a_bound_that_nothing_reaches_buys_no_tolerance() -> Anything {
+    let Some(path) = shared("cases/canc.onnx") else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let report = compress(folder.path(), &path, &["--domain", "0,1"])?;
+    assert!(number(&report["delta_parts"]["approximation"]) <= 2_f64.powi(-24), "{report}");
+    Ok(())
+}
+
+/// Differences that are there are seen, and delta is within a hundred times of them; or the outputs are exactly what they were.
+#[test]
+fn delta_is_near_what_is_seen() -> Anything {
+    let folder = tempfile::tempdir()?;
+    for (name, domain) in [
+        ("mlperf-tiny-ad.onnx", None),
+        ("acasxu-1-1.onnx", Some("networks/acasxu-1-1-property-1.vnnlib")),
+        ("tll-8.onnx", Some("networks/tll-8.vnnlib")),
+    ] {
+        let Some(path) = shared(&format!("networks/{name}")) else { continue };
+        let domain = match domain {
+            Some(domain) => shared(domain).ok_or("its domain")?.to_string_lossy().into_owned(),
+            None => "0,1".to_owned(),
+        };
+        let hull = if domain == "0,1" { &[][..] } else { &["--hull"] };
+        let limit = ["--domain", &domain, "--time-limit", "20"];
+        let report = compress(folder.path(), &path, &[&limit[..], hull].concat())?;
+        let (delta, seen) = (number(&report["delta"]), number(&report["observed"]));
+        assert!(number(&report["after"]["units"]) < 0.9 * number(&report["before"]["units"]), "{name}: {report}");
+        assert!(delta == 0.0 || (seen > 0.0 && delta <= 100.0 * seen), "{name}: {delta:e} proved, {seen:e} seen");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_smaller_network_is_no_noisier_in_single_precision() -> Anything {
+    let folder = tempfile::tempdir()?;
+    for (name, domain) in [("tll-8.onnx", Some("networks/tll-8.vnnlib")), ("mlperf-tiny-ad.onnx", None)] {
+        let Some(path) = shared(&format!("networks/{name}")) else { continue };
+        let spec = match domain {
+            Some(domain) => shared(domain).ok_or("its domain")?.to_string_lossy().into_owned(),
+            None => "0,1".to_owned(),
+        };
+        let hull = if domain.is_some() { &["--hull"][..] } else { &[] };
+        let limit = ["--domain", &spec, "--time-limit", "20"];
+        let report = compress(folder.path(), &path, &[&limit[..], hull].concat())?;
+        let bounds = |side: &str| -> Vec<f64> {
+            report["domain"][side].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+        };
+        let networks = [path, folder.path().join("small.onnx")].map(|path| Model::load(&path));
+        let [before, after] = networks.map(|model| model.map(|model| model.network().clone()));
+        let (before, after) = (before?, after?);
+        let domain = Domain::new(bounds("lower"), bounds("upper"))?.for_inputs(before.input().elements())?;
+        let points = points(&domain, 4096);
+        let [old, new] = [&before, &after].map(|network| single_error(network, &points));
+        println!("{name}: single precision is off by {old:e} before, {new:e} after");
+        assert!(new <= 2.0 * old, "{name}: {old:e} before, {new:e} after");
+    }
+    Ok(())
+}
+
+#[test]
+fn units_that_are_always_off_go_without_a_new_number() -> Anything {
+    let (Some(path), Some(domain)) = (shared("networks/tll-8.onnx"), shared("networks/tll-8.vnnlib")) else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let domain = domain.to_string_lossy();
+    let options = ["--domain", &domain, "--hull", "--bit-exact", "--time-limit", "20"];
+    let report = compress(folder.path(), &path, &options)?;
+    assert_eq!(number(&report["delta"]), 0.0, "{report}");
+    assert!(number(&report["removed"]["inactive"]) >= 40.0, "{report}");
+    Ok(())
+}
+
+#[test]
+fn wide_outputs_and_long_chains_take_what_their_files_do() -> Anything {
+    let folder = tempfile::tempdir()?;
+    for name in ["wide20000.onnx", "chain.onnx"] {
+        let Some(path) = shared(&format!("cases/{name}")) else { continue };
+        let path = path.to_string_lossy();
+        let arguments = ["compress", &path, "-o", "small.onnx", "--force", "--domain", "0,1", "--threads", "2"];
+        let output = with_memory(folder.path(), 1 << 20, &arguments)?;
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn small_files_cannot_ask_for_much_work_or_memory() -> Anything {
+    let folder = tempfile::tempdir()?;
+    for (files, options) in
+        [(["t1b.onnx", "t1bs.onnx", "bomb100.leo"], &[][..]), (["ex1.onnx", "ex2.onnx", "ex.leo"], &["--exact"])]
+    {
+        let paths: Vec<PathBuf> = files.iter().filter_map(|name| shared(&format!("cases/{name}"))).collect();
+        let [first, second, certificate] = &paths[..] else { continue };
+        let paths = [first, second, certificate].map(|path| path.to_string_lossy());
+        let arguments = [&["check", &*paths[0], &paths[1], &paths[2]][..], options].concat();
+        let output = with_memory(folder.path(), 1 << 20, &arguments)?;
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{files:?}: {output:?}");
+    }
+    Ok(())
+}
