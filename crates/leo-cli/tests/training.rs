@@ -177,15 +177,18 @@ fn bad_recipes_and_places_get_one_clear_line() -> Anything {
 
 /// Runs a command and kills it again and again, each time a little later, until it comes to its end by itself.
 fn run_through_kills(folder: &Path, arguments: &[&str]) -> Anything<usize> {
+    let mut life = Duration::from_millis(20);
     for kills in 0.. {
         let mut child = command(folder, arguments).stdout(Stdio::null()).spawn()?;
-        sleep(Duration::from_millis(20 + 15 * kills));
+        sleep(life);
+        // On a slow machine, too, it comes to its end after a few dozen times.
+        life = life.mul_f64(1.15);
         let finished = child.try_wait()?;
         child.kill()?;
         child.wait()?;
         if let Some(status) = finished {
             assert!(status.success());
-            return Ok(usize::try_from(kills)?);
+            return Ok(kills);
         }
     }
     Ok(0)

@@ -24,11 +24,11 @@ use crate::{exact, leo};
 /// that more than all of it may be affordable.
 pub(crate) const PARTS: [f64; 6] = [16.0, 4.0, 2.0, 1.0, 0.25, 1.0 / 64.0];
 
-/// What was rewritten, unless a number gets too large or the file does not let it be.
-fn possible(rewritten: Result<Rewritten, CompressError>) -> Result<Option<Rewritten>, CompressError> {
+/// What was rewritten, unless a number gets too large or the file does not let it be: then why.
+fn possible(rewritten: Result<Rewritten, CompressError>) -> Result<Result<Rewritten, String>, CompressError> {
     match rewritten {
-        Ok(rewritten) => Ok(Some(rewritten)),
-        Err(CompressError::Network(_) | CompressError::Onnx(_)) => Ok(None),
+        Ok(rewritten) => Ok(Ok(rewritten)),
+        Err(why @ (CompressError::Network(_) | CompressError::Onnx(_))) => Ok(Err(why.to_string())),
         Err(other) => Err(other),
     }
 }
@@ -81,6 +81,11 @@ pub(crate) fn planned<'a>(sketches: &[(&'a Region, &Sketch<'a>)], float: Float) 
     plans.filter(|(region, plan)| plan.gains(region)).collect()
 }
 
+/// The smaller one of a number, if there is one already, and another.
+fn least(known: Option<f64>, other: f64) -> Option<f64> {
+    Some(known.map_or(other, |known| known.min(other)))
+}
+
 /// Whether no element moves further than it may.
 pub(crate) fn is_tolerated(deviation: &[Vec<f64>], tolerances: &[Vec<f64>]) -> bool {
     deviation.iter().flatten().zip(tolerances.iter().flatten()).all(|(delta, tolerance)| delta <= tolerance)
@@ -109,7 +114,9 @@ pub(crate) enum Attempt {
     Success(Success),
     /// Single precision would make more of it than is allowed: so many times the error of the original.
     Noisy(f64),
-    /// It moves outputs too far, saves nothing, or cannot be written.
+    /// It cannot be written, for this reason.
+    Impossible(String),
+    /// It moves outputs too far, or saves nothing.
     Failure,
 }
 
@@ -168,7 +175,7 @@ impl<'a> Attempts<'a> {
         compressed.times.rewriting += start.elapsed();
         let is_exact = |rewritten: &Rewritten| rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
         let removed = narrowing.removed.clone();
-        Ok(rewritten.filter(is_exact).map(|rewritten| Success {
+        Ok(rewritten.ok().filter(is_exact).map(|rewritten| Success {
             removed,
             rewritten,
             approximation: 0.0,
@@ -200,6 +207,10 @@ impl<'a> Attempts<'a> {
             if let Some(success) = success? {
                 self.obstacles.ranks = sketches.iter().map(Sketch::ranks).collect();
                 return Ok(Some(success));
+            }
+            if self.obstacles.visible.is_some() {
+                // Rounding does it, whatever is left out on purpose.
+                break;
             }
         }
         if !self.gain(&exact) {
@@ -234,18 +245,15 @@ impl<'a> Attempts<'a> {
         pairs.any(|(region, sketch)| sketch.units(region) < region.units())
     }
 
-    /// What succeeded, if it did; and if not, why not.
+    /// What succeeded, if it did, and nobody could see that outputs move; and if not, why not.
     pub(crate) fn taken(&mut self, attempt: Attempt) -> Option<Success> {
         match attempt {
-            Attempt::Success(success) => {
-                if success.relative > VISIBLE {
-                    self.obstacles.visible = Some(success.relative);
-                }
-                return Some(success);
+            Attempt::Success(success) if success.relative > VISIBLE => {
+                self.obstacles.visible = least(self.obstacles.visible, success.relative);
             }
-            Attempt::Noisy(factor) => {
-                self.obstacles.noise = Some(self.obstacles.noise.map_or(factor, |least: f64| least.min(factor)));
-            }
+            Attempt::Success(success) => return Some(success),
+            Attempt::Noisy(factor) => self.obstacles.noise = least(self.obstacles.noise, factor),
+            Attempt::Impossible(why) => self.obstacles.impossible = Some(why),
             Attempt::Failure => {}
         }
         None
@@ -285,12 +293,16 @@ impl<'a> Attempts<'a> {
         let mut approximation = Vec::new();
         if !tolerances.is_empty() {
             let precise = self.rewritten(&planned(sketches, Float::F64), Float::F64)?;
-            match precise.filter(|precise| is_tolerated(&precise.deviation, tolerances)) {
-                Some(precise) => approximation = precise.deviation,
-                None => return Ok(Attempt::Failure),
+            match precise {
+                Ok(precise) if is_tolerated(&precise.deviation, tolerances) => approximation = precise.deviation,
+                Ok(_) => return Ok(Attempt::Failure),
+                Err(why) => return Ok(Attempt::Impossible(why)),
             }
         }
-        let Some(rewritten) = self.rewritten(&plans, float)? else { return Ok(Attempt::Failure) };
+        let rewritten = match self.rewritten(&plans, float)? {
+            Ok(rewritten) => rewritten,
+            Err(why) => return Ok(Attempt::Impossible(why)),
+        };
         let removed = rewrite::removed(&plans);
         if self.options.bit_exact {
             let is_exact = rewritten.deviation.iter().flatten().all(|delta| *delta == 0.0);
@@ -302,7 +314,7 @@ impl<'a> Attempts<'a> {
             let is_rounding =
                 |precise: &Rewritten| !tolerances.is_empty() || self.is_within(&precise.deviation, MERELY_ROUNDING);
             let is_finite = rewritten.deviation.iter().flatten().all(|delta| delta.is_finite());
-            if !is_finite || !precise.as_ref().is_some_and(is_rounding) {
+            if !is_finite || !precise.as_ref().is_ok_and(is_rounding) {
                 return Ok(Attempt::Failure);
             }
         }
@@ -329,10 +341,19 @@ impl<'a> Attempts<'a> {
         })
     }
 
-    /// The file with these plans carried out, unless a number gets too large or the file does not let it be.
-    pub(crate) fn rewritten(&self, plans: &Plans<'a>, float: Float) -> Result<Option<Rewritten>, CompressError> {
+    /// The file with these plans carried out, unless a number or the network gets too large or the file does not let it be: then why.
+    pub(crate) fn rewritten(
+        &self,
+        plans: &Plans<'a>,
+        float: Float,
+    ) -> Result<Result<Rewritten, String>, CompressError> {
         ensure_wanted(self.options)?;
-        possible(rewrite(self.document, self.facts, self.regions, plans, float))
+        let rewritten = possible(rewrite(self.document, self.facts, self.regions, plans, float))?;
+        // Where a matrix is read twice, and written for each reader, fewer units can mean more work.
+        let is_no_larger =
+            |new: &Rewritten| new.document.network().multiply_adds() <= self.document.network().multiply_adds();
+        let larger = "what would be left takes more multiply-adds than before";
+        Ok(rewritten.and_then(|new| if is_no_larger(&new) { Ok(new) } else { Err(larger.to_owned()) }))
     }
 
     /// What regions are to become if a part of the tolerance may be spent: something else than without only where that saves units.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use leo_check::{Mismatch, apart_in_single};
 use leo_network::onnx::{Document, Float, OnnxError};
 use leo_network::{Array, Domain, DomainError, Network, NetworkError};
-use leo_stability::{Engine, Stopped};
+use leo_stability::{Engine, Status, Stopped};
 
 use crate::certify::Step;
 use crate::history::{History, beside};
@@ -108,6 +108,13 @@ impl Compressed {
     pub fn delta_f32(&self) -> Option<Vec<Vec<f64>>> {
         let delta = apart_in_single(&self.delta, self.errors.as_ref()?);
         largest(&delta).is_finite().then_some(delta)
+    }
+
+    /// How many of the undecided units are still there.
+    pub fn undecided_kept(&self) -> usize {
+        let units = self.history.layers.iter().zip(&self.history.removed);
+        let units = units.flat_map(|(layer, removed)| layer.units.iter().zip(removed));
+        units.filter(|(unit, removed)| unit.status == Status::Undecided && removed.is_none()).count()
     }
 
     /// Whether so few units went that one may want to know why.
@@ -245,6 +252,7 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
         compressed.changed = true;
         tolerance = Tolerance::Zero;
     }
+    compressed.forget_what_went();
     compressed.history.paths = beside(compressed.document.network()).saturating_sub(beside(document.network()));
     let is_single = compressed.document.float() == Float::F32 && options.float != Some(Float::F64);
     compressed.single = is_single.then(|| reference.compare(compressed.document.network(), options.noise_limit()));
@@ -252,6 +260,19 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
 }
 
 impl Compressed {
+    /// What was said of units and layers that stay is not said of those that went after all, in a later round or by another way.
+    fn forget_what_went(&mut self) {
+        let removed = &self.history.removed;
+        for staying in &mut self.staying {
+            staying.units.retain(|&unit| removed[staying.layer][unit].is_none());
+        }
+        self.staying.retain(|staying| !staying.units.is_empty());
+        let layers = self.history.layers.iter().zip(removed);
+        let changed: Vec<usize> =
+            layers.filter(|(_, removed)| removed.iter().any(Option::is_some)).map(|(layer, _)| layer.node).collect();
+        self.pinned.retain(|pinned| changed.binary_search(&pinned.layer).is_err());
+    }
+
     /// Adds up how far outputs can have moved.
     pub(crate) fn add_delta(&mut self, rewritten: &Rewritten) {
         for (sums, deltas) in self.delta.iter_mut().zip(&rewritten.deviation) {

@@ -4,19 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leo_check::{Correspondence, Role};
 use leo_network::op::Op;
-use leo_network::{Network, ValueId};
+use leo_network::{Network, Node, ValueId};
 use leo_stability::{By, Layer, Status};
 
 use crate::plan::Rule;
 
-/// How many linear functions pass beside layers: the numbers in affine functions that matrices read, and a sum with what these make of them.
+/// How many linear functions pass beside layers: the numbers in affine functions that matrices read, where what these make of them is added to what others make of a layer.
 pub(crate) fn beside(network: &Network) -> usize {
     let op = |value: ValueId| value.node().map(|node| network.nodes()[node].op());
     let is_affine = |value: &ValueId| matches!(op(*value), Some(Op::Dense(_) | Op::Sum(_)));
     let sums = network.nodes().iter().filter(|node| matches!(node.op(), Op::Sum(_)));
-    let summands = sums.flat_map(|sum| sum.operands()).filter_map(|summand| summand.node());
-    let matrices = summands.map(|node| &network.nodes()[node]).filter(|node| matches!(node.op(), Op::Dense(_)));
-    let read: BTreeSet<ValueId> = matrices.map(|matrix| matrix.operands()[0]).filter(is_affine).collect();
+    let matrices = |sum: &Node| -> Vec<ValueId> {
+        let nodes = sum.operands().iter().filter_map(|summand| summand.node()).map(|node| &network.nodes()[node]);
+        nodes.filter(|node| matches!(node.op(), Op::Dense(_))).map(|matrix| matrix.operands()[0]).collect()
+    };
+    let with_layers =
+        sums.map(matrices).filter(|read| read.iter().any(|&value| matches!(op(value), Some(Op::Relu(_)))));
+    let read: BTreeSet<ValueId> = with_layers.flatten().filter(is_affine).collect();
     read.into_iter().map(|value| network.shape(value).elements()).sum()
 }
 

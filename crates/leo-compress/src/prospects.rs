@@ -52,7 +52,7 @@ impl<'a> Attempts<'a> {
                 return Ok(None);
             }
             let rewritten = self.rewritten(&plans, Float::F64)?;
-            if rewritten.is_some_and(|rewritten| is_tolerated(&rewritten.deviation, &self.tolerances)) {
+            if rewritten.is_ok_and(|rewritten| is_tolerated(&rewritten.deviation, &self.tolerances)) {
                 return Ok(Some(plans));
             }
             if self.is_late() {

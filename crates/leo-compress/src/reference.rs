@@ -25,7 +25,7 @@ const MEASURABLE: f64 = 0.6;
 const EFFORTS: [Effort; 3] = [
     Effort { points: 1 << 8, work: 1 << 24, enough: 0.65 },
     Effort { points: 1 << 12, work: 1 << 27, enough: 0.8 },
-    Effort { points: 1 << 17, work: 1 << 31, enough: 1.0 },
+    Effort { points: 1 << 15, work: 1 << 29, enough: 1.0 },
 ];
 /// How many numbers the points may be, and their outputs.
 const POINT_NUMBERS: usize = 1 << 22;
@@ -62,13 +62,13 @@ struct Trial {
 }
 
 /// What single precision makes of one output of a network, at some points.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Noise {
     /// The largest error.
     largest: f64,
-    /// The largest error of any element, in units of what that was seen to reach, and the root of the mean of squares.
+    /// The largest error of any element, in units of what that was seen to reach; and for each element, the root of the mean of squares.
     relative: f64,
-    usual: f64,
+    usual: Vec<f64>,
 }
 
 /// The same of two networks.
@@ -83,7 +83,7 @@ pub struct Measured {
     pub small: f64,
     /// The largest difference between the two.
     pub difference: f64,
-    /// How many times larger the smaller one's errors are, by the worst and by the usual error, in units of what each element reaches.
+    /// How many times larger the smaller one's errors are, by the worst error, and by the usual one of any element, in units of what each element reaches.
     pub factor: f64,
 }
 
@@ -204,7 +204,13 @@ impl Trial {
                 original: before.largest,
                 small: after.largest,
                 difference: first.iter().zip(second).map(apart).fold(0.0, larger),
-                factor: larger(times(before.relative, after.relative), times(before.usual, after.usual)),
+                factor: before
+                    .usual
+                    .iter()
+                    .zip(&after.usual)
+                    .fold(times(before.relative, after.relative), |most, usual| {
+                        larger(most, times(*usual.0, *usual.1))
+                    }),
             }
         };
         outputs.map(measured).collect()
@@ -218,17 +224,19 @@ fn measure(network: &Network, points: &[f32], scales: &[Vec<f64>]) -> (Vec<Vec<f
     let precise = Evaluator::<f64>::new(network).run(&precise);
     let outputs = single.iter().zip(&precise).zip(scales);
     let noise = outputs.map(|((single, precise), scales)| {
-        let (mut noise, mut squares) = (Noise::default(), 0.0);
+        let mut noise = Noise { usual: vec![0.0; scales.len()], ..Noise::default() };
         for (index, (&single, &precise)) in single.iter().zip(precise).enumerate() {
             let error = (f64::from(single) - precise).abs();
             let scale = scales[index % scales.len()];
             noise.largest = larger(noise.largest, error);
             if scale > 0.0 {
                 noise.relative = larger(noise.relative, error / scale);
-                squares += (error / scale).powi(2);
+                noise.usual[index % scales.len()] += (error / scale).powi(2);
             }
         }
-        Noise { usual: (squares / single.len().max(1) as f64).sqrt(), ..noise }
+        let points = (single.len() / scales.len()).max(1) as f64;
+        noise.usual.iter_mut().for_each(|squares| *squares = (*squares / points).sqrt());
+        noise
     });
     let noise = noise.collect();
     (single, noise)

@@ -121,13 +121,14 @@ pub(crate) fn find(facts: &Facts<'_>, document: &Document, fold: bool) -> Region
         for index in 0..network.nodes().len() {
             search.visit(index);
         }
-        for aside in &aside {
-            if !search.is_own_shape(aside) {
-                search.escape(aside.value, &format!("{} reads it as it is", aside.operator));
-            }
-        }
         for &output in network.outputs() {
             search.escape(output, "it is an output");
+        }
+        let left = search.left(&is_named);
+        for aside in &aside {
+            if !search.is_own_shape(aside, &left) {
+                search.escape(aside.value, &format!("{} reads it as it is", aside.operator));
+            }
         }
         if search.changed.is_empty() {
             return search.finish(&is_named);
@@ -184,16 +185,28 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Values of regions that come last of what is written anew, or after it, and stay as they are. (A Reshape may make of a value the same one.)
+    fn left(&self, is_named: &impl Fn(ValueId) -> bool) -> BTreeSet<ValueId> {
+        let mut left = BTreeSet::new();
+        for &escape in &self.escapes {
+            let port = self.port(escape, is_named);
+            let mut value = escape;
+            while left.insert(value) && Some(value) != port {
+                let Some(node) = value.node().map(|node| &self.network.nodes()[node]) else { break };
+                value = node.operands()[0];
+            }
+        }
+        left
+    }
+
     /// Whether something is read only for the shape of values of the same region, all of which is written anew.
-    fn is_own_shape(&self, aside: &Aside<'_>) -> bool {
+    fn is_own_shape(&self, aside: &Aside<'_>, left: &BTreeSet<ValueId>) -> bool {
         let region = |value: ValueId| match self.places[value.index()] {
             Place::Entry => None,
             Place::Within { entry, .. } => Some(entry),
         };
-        let reshapes = aside.reshapes.as_ref();
-        region(aside.value).is_some_and(|entry| {
-            reshapes.is_some_and(|reshapes| reshapes.iter().all(|&value| region(value) == Some(entry)))
-        })
+        let (Some(entry), Some(reshapes)) = (region(aside.value), &aside.reshapes) else { return false };
+        reshapes.iter().all(|value| region(*value) == Some(entry) && !left.contains(value))
     }
 
     fn visit(&mut self, index: usize) {

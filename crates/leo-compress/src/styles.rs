@@ -27,7 +27,7 @@ impl Attempt {
             Self::Success(success) if success.relative > VISIBLE => Doubt::Visible,
             Self::Success(_) => Doubt::None,
             Self::Noisy(_) => Doubt::Noisy,
-            Self::Failure => Doubt::Failed,
+            Self::Impossible(_) | Self::Failure => Doubt::Failed,
         }
     }
 

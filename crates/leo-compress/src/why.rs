@@ -31,6 +31,8 @@ pub enum Why {
     Visible(f64),
     /// Weights would have to be rounded, and outputs would move by more than that should do.
     Rounding,
+    /// The file cannot be written with anything else there, for this reason.
+    Impossible(String),
     /// Weights would have to be computed, and none may be.
     NewNumbers,
     /// The paper's algorithm knows no rule for them.
@@ -42,7 +44,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pinned(reason) => formatter.write_str(reason),
+            Self::Pinned(reason) | Self::Impossible(reason) => formatter.write_str(reason),
             Self::Rank(1) => formatter.write_str("a linear function has to get past this layer, and is carried here"),
             Self::Rank(rank) => {
                 write!(formatter, "{rank} linear functions have to get past this layer, and are carried here")
@@ -72,6 +74,8 @@ pub(crate) struct Obstacles {
     pub(crate) noise: Option<f64>,
     /// By what part of what they reach outputs could have moved, if that was too much.
     pub(crate) visible: Option<f64>,
+    /// Why what was planned could not be written.
+    pub(crate) impossible: Option<String>,
     /// Whether rounding did too much harm.
     pub(crate) rounding: bool,
     /// Whether there was no time left.
@@ -118,6 +122,7 @@ fn why(layer: &Layer, on: Option<usize>, regions: &Regions, obstacles: &Obstacle
         (Obstacles { otherwise: Some(otherwise), .. }, _) => otherwise.clone(),
         (Obstacles { noise: Some(factor), .. }, _) => Why::Noise(*factor),
         (Obstacles { visible: Some(part), .. }, _) => Why::Visible(*part),
+        (Obstacles { impossible: Some(reason), .. }, _) => Why::Impossible(reason.clone()),
         (Obstacles { rounding: true, .. }, _) => Why::Rounding,
         (_, Some(rank)) if on.is_some() && rank > 0 => Why::Rank(rank),
         _ => Why::Rounding,

@@ -325,6 +325,67 @@ fn changes_of_shape_between_a_matrix_and_its_units() -> Anything {
     Ok(())
 }
 
+/// PyTorch's `y.view(h.size(0), -1)`: the layer whose shape is asked for was kept in the file beside the new one.
+#[test]
+fn a_shape_for_what_comes_after_a_layer_keeps_its_width() -> Anything {
+    for reshaped in ["b", "c"] {
+        let file = model(
+            value("x", &[0, 3]),
+            &[
+                node("Gemm", &["x", "w1", "b1"], "g", &[]),
+                node("Relu", &["g"], "h", &[]),
+                node("Shape", &["h"], "shape", &[]),
+                node("Gather", &["shape", "first"], "samples", &[]),
+                node("Concat", &["samples", "open"], "target", &[int("axis", 0)]),
+                node("MatMul", &["h", "w2"], "b", &[]),
+                node("Add", &["b", "b2"], "c", &[]),
+                node("Reshape", &[reshaped, "target"], "y", &[]),
+            ],
+            &[
+                numbers("w1", &[3, 5]),
+                biases("b1", 5, &[0, 4]),
+                numbers("w2", &[5, 2]),
+                numbers("b2", &[2]),
+                ints("first", &[0]),
+                ints("open", &[-1]),
+            ],
+            &[value("y", &[0, 2])],
+        );
+        let (before, domain) = (read(&file)?, Domain::uniform(3, -1.0, 1.0)?);
+        for bit_exact in [false, true] {
+            let after = shrink(&before, &domain, &Options { bit_exact, ..Options::default() });
+            assert!(!after.changed && after.pinned[0].reason.contains("Shape"), "{:?}", after.pinned);
+        }
+    }
+    Ok(())
+}
+
+/// Two layers read the same pre-activations. What is said to stay is what stays; and what is written is no more work than before.
+#[test]
+fn layers_that_share_their_pre_activations() -> Anything {
+    let file = |bias: TensorProto| {
+        model(
+            value("x", &[0, 3]),
+            &[
+                node("Gemm", &["x", "w1", "b1"], "g", &[]),
+                node("Relu", &["g"], "h", &[]),
+                node("Relu", &["g"], "i", &[]),
+                node("MatMul", &["h", "w2"], "b", &[]),
+                node("MatMul", &["i", "w3"], "c", &[]),
+                node("Add", &["b", "c"], "y", &[]),
+            ],
+            &[numbers("w1", &[3, 5]), bias, numbers("w2", &[5, 4]), numbers("w3", &[5, 4])],
+            &[value("y", &[0, 4])],
+        )
+    };
+    let some_off = narrowed(&file(biases("b1", 5, &[0, 4])), &[3, 3])?;
+    assert!(some_off.pinned.is_empty() && some_off.staying.is_empty(), "{:?}", some_off.pinned);
+    let always_on = read(&file(floats("b1", &[5], &[20.0; 5])))?;
+    let after = shrink(&always_on, &Domain::uniform(3, -1.0, 1.0)?, &Options::default());
+    assert!(after.document.network().multiply_adds() <= always_on.network().multiply_adds());
+    Ok(())
+}
+
 /// Constants that are read twice, computed by the file, or stand in nodes are cut for those who read them, and stay for
 /// others.
 #[test]

@@ -80,7 +80,22 @@ impl Along {
     }
 }
 
+/// Operators that Leo does not evaluate, and that give the same answer another form.
+const OTHER_FORMS: [&str; 4] = ["ZipMap", "ArrayFeatureExtractor", "Cast", "Reshape"];
+
 impl Tail {
+    /// Whether whatever comes out depends on which of a sample's numbers is largest, or has it at the same place: no operator does anything else with samples of one axis.
+    pub(crate) fn keeps_largest(&self) -> bool {
+        let is_whole = |along: Along| along.outer == 1 && along.inner == 1;
+        self.nodes.iter().all(|node| match node.function {
+            Ok((Function::Identity | Function::Sigmoid | Function::Tanh, _)) => true,
+            Ok((Function::Softmax(along) | Function::LogSoftmax(along) | Function::ArgMax { along, .. }, _)) => {
+                is_whole(along)
+            }
+            Err(_) => OTHER_FORMS.contains(&node.operator.as_str()),
+        })
+    }
+
     /// The operators.
     pub fn nodes(&self) -> &[TailNode] {
         &self.nodes

@@ -482,3 +482,39 @@ fn squeeze_without_axes_is_not_for_batches_of_any_size() -> Anything {
     assert!(refused.contains("Squeeze") || refused.contains("make_s"), "{refused}");
     Ok(())
 }
+
+/// Of what comes after a network, only some keeps its answer: the place of its largest number.
+#[test]
+fn which_tails_keep_the_largest_number_in_its_place() -> Anything {
+    let axis = |axis: i64| int("axis", axis);
+    let picked = |data: &str, place: &str| NodeProto {
+        domain: Some("ai.onnx.ml".into()),
+        ..node("ArrayFeatureExtractor", &[data, place], "out", &[])
+    };
+    let label = || node("ArgMax", &["y"], "label", &[axis(1)]);
+    for (dims, tail, expected) in [
+        (&[0, 3][..], vec![], true),
+        (&[0, 3], vec![node("Softmax", &["y"], "out", &[axis(1)])], true),
+        (&[0, 3], vec![node("Sigmoid", &["y"], "out", &[])], true),
+        (&[0, 3], vec![node("ArgMax", &["y"], "out", &[axis(1)])], true),
+        (&[0, 3], vec![label(), picked("names", "label")], true),
+        (&[0, 3], vec![picked("y", "places")], false),
+        (&[0, 3], vec![node("ArgMin", &["y"], "out", &[axis(1)])], false),
+        (&[0, 3], vec![node("Neg", &["y"], "out", &[])], false),
+        (&[0, 3], vec![node("Softmax", &["y"], "p", &[axis(1)]), node("Neg", &["p"], "out", &[])], false),
+        (&[0, 2, 3], vec![], false),
+        (&[0, 2, 3], vec![node("Softmax", &["y"], "out", &[axis(2)])], false),
+    ] {
+        let last = if tail.is_empty() { "y" } else { "out" };
+        let nodes = [vec![node("MatMul", &["x", "w"], "y", &[])], tail].concat();
+        let constants = [floats("w", &[3, 3], &[0.5; 9]), ints("names", &[7, 8, 9]), ints("places", &[1, 2])];
+        let document = read(&model(value("x", dims), &nodes, &constants, &[value(last, dims)]))?;
+        assert_eq!(
+            document.keeps_largest(),
+            expected,
+            "{dims:?} {:?}",
+            nodes[1..].iter().map(|node| node.op_type()).collect::<Vec<_>>()
+        );
+    }
+    Ok(())
+}

@@ -449,6 +449,18 @@ impl Document {
         Some(reshapes)
     }
 
+    /// Whether the file's answer is which of the numbers of its network's first output is largest, in whatever form: a row of scores, probabilities, or a label.
+    pub fn keeps_largest(&self) -> bool {
+        let constants: HashSet<&str> = self.graph().initializer.iter().map(|tensor| tensor.name()).collect();
+        // Labels are looked up by their number; scores that are picked out are other scores.
+        let looks_up = |node: &NodeProto| node.input.first().is_some_and(|labels| constants.contains(labels.as_str()));
+        let mut picks = self.graph().node.iter().filter(|node| node.op_type() == "ArrayFeatureExtractor");
+        let first = self.network.outputs().first();
+        first.is_some_and(|&output| self.network.shape(output).extents().len() == 1)
+            && self.tail.keeps_largest()
+            && picks.all(looks_up)
+    }
+
     /// What the file's metadata say under this key.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.model.metadata_props.iter().find(|entry| entry.key() == key).map(|entry| entry.value())

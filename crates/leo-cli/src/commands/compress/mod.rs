@@ -103,8 +103,13 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         }
     }
     let proved = compressed.largest_delta();
+    // Of what else comes after a network, nobody knows what the answer is.
+    let is_choice = before.keeps_largest();
+    if labels.is_some() && !is_choice {
+        bail!("--labels: what comes out is no choice among answers, by the largest of some numbers");
+    }
     let accuracy = match samples {
-        Some(samples) if compressed.changed || labels.is_some() => {
+        Some(samples) if is_choice && (compressed.changed || labels.is_some()) => {
             let models = [Model::from(before.clone()), Model::from(compressed.document.clone())];
             match (Accuracy::of(&models, samples, labels.as_deref(), domain, proved), &labels) {
                 (compared, Some(_)) => compared?,
@@ -115,7 +120,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         _ => None,
     };
     let settled = match samples {
-        Some(samples) if compressed.changed => settled_answers(old, domain, samples, &compressed.delta)?,
+        Some(samples) if is_choice && compressed.changed => settled_answers(old, domain, samples, &compressed.delta)?,
         _ => None,
     };
     let few = compressed.removes_little();
@@ -168,6 +173,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         outputs: outputs::outputs(&before, &compressed, &certificate, &seen),
         settled,
         undecided: compressed.undecided,
+        undecided_kept: compressed.undecided_kept(),
         unstable,
         stopped: compressed.stopped.map(search::reason),
         accuracy,

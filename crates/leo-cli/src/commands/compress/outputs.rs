@@ -102,8 +102,8 @@ impl Output {
         }
     }
 
-    /// What single precision makes of it.
-    pub fn single_in_words(&self) -> Option<String> {
+    /// What single precision makes of it, with its name unless it is the only one.
+    pub fn single_in_words(&self, is_only: bool) -> Option<String> {
         let Single { before, after, difference, .. } = self.measured_f32.as_ref()?;
         let [before, after, difference] = [before, after, difference].map(|number| short(*number));
         let proved = match self.delta_f32 {
@@ -113,8 +113,9 @@ impl Output {
             Some(_) => "; what can be proved of that is too loose to help".to_owned(),
             None => String::new(),
         };
+        let name = if is_only { String::new() } else { format!(", {:?}", one_line(&self.name)) };
         Some(format!(
-            "evaluated in single precision: errors up to {before} before, {after} after; up to {difference} apart where it was tried{proved}"
+            "evaluated in single precision{name}: errors up to {before} before, {after} after; up to {difference} apart where it was tried{proved}"
         ))
     }
 }

@@ -116,7 +116,7 @@ pub fn what_else(prospects: &[Would], silent: Option<&[Silent]>, units: usize, u
     if !prospects.is_empty() {
         let each = prospects.iter().map(|would| format!("{} at {}", grouped(would.units), short(would.tolerance)));
         sentences.push(format!(
-            "with a larger tolerance, as a part of what the outputs reach, so many would go: {} (--tolerance 0.01% is 1e-4)",
+            "with a larger tolerance, as a part of what the outputs reach, about so many would go, if single precision allows it: {} (--tolerance 0.01% is 1e-4)",
             listed(each)
         ));
     }

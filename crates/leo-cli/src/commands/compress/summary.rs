@@ -68,6 +68,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<usize>,
     pub undecided: usize,
+    /// How many of these are still there: nobody may need them.
+    pub undecided_kept: usize,
     /// How many units were seen to be on and off.
     pub unstable: usize,
     /// What stopped the search for stable units, if something did.
@@ -142,6 +144,8 @@ pub struct Steps {
 
 /// Of how many layers it is said why stable units stay.
 const MOST_LAYERS: usize = 12;
+/// Of how many outputs it is said what single precision makes of them.
+const MOST_OUTPUTS: usize = 4;
 /// How much may be left out on purpose before it is worth a warning.
 const VISIBLE: f64 = 1e-3;
 
@@ -205,7 +209,11 @@ impl Report {
         }
         if self.undecided > 0 {
             let why = self.stopped.map_or_else(String::new, |stopped| format!(" ({stopped})"));
-            notes.push(format!("{} undecided{why}, and kept", counted(self.undecided, "unit")));
+            let kept = match self.undecided_kept {
+                kept if kept == self.undecided => "and kept".to_owned(),
+                kept => format!("{} of them kept", grouped(kept)),
+            };
+            notes.push(format!("{} undecided{why}, {kept}", counted(self.undecided, "unit")));
         }
         if self.few {
             notes.extend(what_else(&self.would_go, self.one_sided.as_deref(), self.before.units, self.unstable));
@@ -220,16 +228,15 @@ impl Report {
             relative(a).total_cmp(&relative(b))
         };
         let worst = self.outputs.iter().max_by(by_relative).and_then(Output::worst_in_words);
-        let by_factor = |a: &&Output, b: &&Output| {
-            let factor = |output: &Output| output.measured_f32.as_ref().map_or(0.0, |single| single.factor);
-            factor(a).total_cmp(&factor(b))
-        };
-        let single = self.outputs.iter().max_by(by_factor).and_then(Output::single_in_words);
+        let is_only = self.outputs.len() == 1;
+        let single = self.outputs.iter().take(MOST_OUTPUTS).filter_map(move |output| output.single_in_words(is_only));
+        let more = self.outputs.len().saturating_sub(MOST_OUTPUTS);
+        let more = (more > 0).then(|| format!("{}: --json has what was measured", counted(more, "more output")));
         let before = (!self.before_operators.is_empty() && self.delta > 0.0).then(|| {
             let operators = listed(&self.before_operators);
             format!("that is before {operators}, which may make more of a difference, or less")
         });
-        before.into_iter().chain(worst).chain(single).collect()
+        before.into_iter().chain(worst).chain(single).chain(more).collect()
     }
 
     /// Prints it for people.
