@@ -350,8 +350,10 @@ impl<'a> Attempts<'a> {
         ensure_wanted(self.options)?;
         let rewritten = possible(rewrite(self.document, self.facts, self.regions, plans, float))?;
         // Where a matrix is read twice, and written for each reader, fewer units can mean more work.
-        let is_no_larger =
-            |new: &Rewritten| new.document.network().multiply_adds() <= self.document.network().multiply_adds();
+        let is_no_larger = |new: &Rewritten| {
+            let [new, old] = [&new.document, self.document].map(|document| document.network().multiply_adds());
+            new <= old || self.options.bit_exact
+        };
         let larger = "what would be left takes more multiply-adds than before";
         Ok(rewritten.and_then(|new| if is_no_larger(&new) { Ok(new) } else { Err(larger.to_owned()) }))
     }

@@ -23,9 +23,9 @@ const SAMPLES: usize = 512;
 const MEASURABLE: f64 = 0.6;
 /// How much evaluating a network in single precision may be: how many points, and how many products at all of them. The more doubt there is, the more.
 const EFFORTS: [Effort; 3] = [
-    Effort { points: 1 << 8, work: 1 << 24, enough: 0.65 },
-    Effort { points: 1 << 12, work: 1 << 27, enough: 0.8 },
-    Effort { points: 1 << 15, work: 1 << 29, enough: 1.0 },
+    Effort { points: 1 << 8, work: 1 << 24, certain: [0.65, 2.0] },
+    Effort { points: 1 << 12, work: 1 << 27, certain: [0.8, 1.25] },
+    Effort { points: 1 << 15, work: 1 << 29, certain: [1.0, 1.0] },
 ];
 /// How many numbers the points may be, and their outputs.
 const POINT_NUMBERS: usize = 1 << 22;
@@ -34,8 +34,8 @@ const POINT_NUMBERS: usize = 1 << 22;
 struct Effort {
     points: usize,
     work: usize,
-    /// What part of the limit is far enough from all of it not to look at more points.
-    enough: f64,
+    /// What part of the limit is far enough below it, and how many times the limit is far enough above it, not to look at more points.
+    certain: [f64; 2],
 }
 
 /// What single precision cannot show of a number: a smaller error is none.
@@ -151,7 +151,8 @@ impl<'a> Reference<'a> {
                 false => measured.iter_mut().zip(found).for_each(|(measured, found)| measured.join(&found)),
             }
             let worst = measured.iter().map(|of| of.factor).fold(0.0, larger);
-            if worst <= effort.enough * limit || worst > limit {
+            let [below, above] = effort.certain;
+            if worst <= below * limit || worst > above * limit {
                 break;
             }
         }
@@ -171,16 +172,14 @@ impl Effort {
 }
 
 impl Measured {
-    /// With what was measured at other points.
-    fn join(&mut self, other: &Self) {
-        for (mine, theirs) in [
-            (&mut self.original, other.original),
-            (&mut self.small, other.small),
-            (&mut self.difference, other.difference),
-            (&mut self.factor, other.factor),
-        ] {
-            *mine = larger(*mine, theirs);
-        }
+    /// With what was measured at more points, which say more about how errors compare.
+    fn join(&mut self, more: &Self) {
+        *self = Self {
+            original: larger(self.original, more.original),
+            small: larger(self.small, more.small),
+            difference: larger(self.difference, more.difference),
+            factor: more.factor,
+        };
     }
 }
 
@@ -198,7 +197,7 @@ impl Trial {
         let measured = |((before, after), (first, second)): (Pair<'_, Noise>, Pair<'_, Vec<f32>>)| {
             let apart = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).abs();
             let times = |before: f64, after: f64| {
-                if after <= INVISIBLE { 1.0 } else { after / before.max(INVISIBLE / 2.0) }
+                if after <= INVISIBLE { 1.0 } else { after / before.max(INVISIBLE) }
             };
             Measured {
                 original: before.largest,
