@@ -85,6 +85,9 @@ pub struct Measured {
     pub difference: f64,
     /// How many times larger the smaller one's errors are, by the worst error, and by the usual one of any element, in units of what each element reaches.
     pub factor: f64,
+    /// The largest errors of both in units of what their elements reach, and how many times larger the usual error of any element is.
+    worst: [f64; 2],
+    usual: f64,
 }
 
 /// How many times larger than the original's the measured error may be, so that it is so many times as large at the most where others measure it.
@@ -174,11 +177,14 @@ impl Effort {
 impl Measured {
     /// With what was measured at more points, which say more about how errors compare.
     fn join(&mut self, more: &Self) {
+        let worst = [0, 1].map(|network| larger(self.worst[network], more.worst[network]));
         *self = Self {
             original: larger(self.original, more.original),
             small: larger(self.small, more.small),
             difference: larger(self.difference, more.difference),
-            factor: more.factor,
+            factor: larger(times(worst), more.usual),
+            worst,
+            usual: more.usual,
         };
     }
 }
@@ -196,24 +202,25 @@ impl Trial {
         let outputs = self.noise.iter().zip(&noise).zip(self.single.iter().zip(&single));
         let measured = |((before, after), (first, second)): (Pair<'_, Noise>, Pair<'_, Vec<f32>>)| {
             let apart = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).abs();
-            let times = |before: f64, after: f64| {
-                if after <= INVISIBLE { 1.0 } else { after / before.max(INVISIBLE) }
-            };
+            let worst = [before.relative, after.relative];
+            let usual = before.usual.iter().zip(&after.usual).map(|(&before, &after)| times([before, after]));
+            let usual = usual.fold(0.0, larger);
             Measured {
                 original: before.largest,
                 small: after.largest,
                 difference: first.iter().zip(second).map(apart).fold(0.0, larger),
-                factor: before
-                    .usual
-                    .iter()
-                    .zip(&after.usual)
-                    .fold(times(before.relative, after.relative), |most, usual| {
-                        larger(most, times(*usual.0, *usual.1))
-                    }),
+                factor: larger(times(worst), usual),
+                worst,
+                usual,
             }
         };
         outputs.map(measured).collect()
     }
+}
+
+/// How many times the first of two errors, in units of what an element reaches, the second is. What single precision cannot show is no error.
+fn times([before, after]: [f64; 2]) -> f64 {
+    if after <= INVISIBLE { 1.0 } else { after / before.max(INVISIBLE) }
 }
 
 /// What a network gives in single precision, and how far that is off, in units of what its outputs reach.

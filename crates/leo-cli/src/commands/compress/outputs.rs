@@ -55,7 +55,7 @@ pub struct Single {
 
 impl From<&Measured> for Single {
     fn from(measured: &Measured) -> Self {
-        let &Measured { original, small, difference, factor } = measured;
+        let &Measured { original, small, difference, factor, .. } = measured;
         Self { before: original, after: small, difference, factor }
     }
 }
