@@ -436,6 +436,9 @@ impl Document {
                     return None;
                 }
                 for reader in readers.get(name.as_str()).into_iter().flatten() {
+                    if open.len() + reshapes.len() > MOST_NODES {
+                        return None;
+                    }
                     match reader.output.first().and_then(|made| self.value_named(made)) {
                         None => open.push(reader),
                         Some(made) if reader.op_type() == "Reshape" && reader.input.get(1) == Some(name) => {
