@@ -9,6 +9,7 @@ use leo_network::onnx::{Document, Float};
 use crate::compress::{CompressError, Compressed, Method, Options, largest};
 use crate::full::{Outline, Style};
 use crate::history::Removed;
+use crate::linear::Weighing;
 use crate::narrow::{self, Narrowing};
 use crate::plan::Plan;
 use crate::reference::Reference;
@@ -38,7 +39,7 @@ fn possible(rewritten: Result<Rewritten, CompressError>) -> Result<Result<Rewrit
 pub(crate) enum Sketch<'r> {
     BitExact { as_in_paper: bool },
     Leo(Rc<Plan>),
-    Full(Rc<Outline<'r>>),
+    Full(Rc<Outline<'r>>, Weighing),
 }
 
 impl Sketch<'_> {
@@ -46,14 +47,14 @@ impl Sketch<'_> {
         match self {
             Self::BitExact { as_in_paper } => exact::plan(region, float, *as_in_paper),
             Self::Leo(plan) => Plan::clone(plan),
-            Self::Full(outline) => outline.plan(float),
+            Self::Full(outline, weighing) => outline.plan(float, *weighing),
         }
     }
 
     /// For each layer of the region that stays, how many linear functions have to get past it, where that is known.
     pub(crate) fn ranks(&self) -> Vec<Option<usize>> {
         match self {
-            Self::Full(outline) => outline.ranks().to_vec(),
+            Self::Full(outline, _) => outline.ranks().to_vec(),
             Self::BitExact { .. } | Self::Leo(_) => Vec::new(),
         }
     }
@@ -61,8 +62,16 @@ impl Sketch<'_> {
     /// The layers in which units are replaced by negative multiples of others.
     pub(crate) fn with_opposites(&self) -> Vec<usize> {
         match self {
-            Self::Full(outline) => outline.with_opposites().collect(),
+            Self::Full(outline, _) => outline.with_opposites().collect(),
             Self::BitExact { .. } | Self::Leo(_) => Vec::new(),
+        }
+    }
+
+    /// The same with other carriers, if there is a choice.
+    pub(crate) fn recarried(&self) -> Option<Self> {
+        match self {
+            Self::Full(outline, _) => outline.has_choice().then(|| Self::Full(outline.clone(), Weighing::Sizes)),
+            Self::BitExact { .. } | Self::Leo(_) => None,
         }
     }
 
@@ -70,7 +79,7 @@ impl Sketch<'_> {
         match self {
             Self::BitExact { .. } => 0,
             Self::Leo(plan) => plan.units(region),
-            Self::Full(outline) => outline.units(),
+            Self::Full(outline, _) => outline.units(),
         }
     }
 }
@@ -367,7 +376,8 @@ impl<'a> Attempts<'a> {
                 (true, method) => candidates.push(Sketch::BitExact { as_in_paper: method == Method::Leo }),
                 (false, Method::Leo) => candidates.push(self.leo(region, part)),
                 (false, Method::Full) => {
-                    candidates.push(Sketch::Full(Rc::new(Outline::new(region, &self.budget(region, part), style))));
+                    let outline = Outline::new(region, &self.budget(region, part), style);
+                    candidates.push(Sketch::Full(Rc::new(outline), Weighing::Costs));
                     if *style == Style::default() {
                         // Only if numbers are extreme.
                         candidates.push(self.leo(region, part));

@@ -13,7 +13,7 @@ use leo_check::Claim;
 use leo_network::onnx::Float;
 
 use crate::affine::Affine;
-use crate::linear::Decomposition;
+use crate::linear::{Decomposition, Weighing};
 use crate::normal::{Choices, NormalForm};
 use crate::plan::{Fate, Plan, Rule};
 use crate::realise::Realisation;
@@ -41,8 +41,10 @@ pub(crate) struct Style {
 pub(crate) struct Outline<'a> {
     region: &'a Region,
     form: NormalForm,
-    /// For each layer that is not to vanish.
+    /// For each layer that is not to vanish, chosen by what errors cost.
     carriers: Vec<Option<Carriers>>,
+    /// The same, chosen by their sizes, if these are others, and as many.
+    by_size: Option<Vec<Option<Carriers>>>,
     /// For each such layer, how many linear functions have to get past it: their rank.
     ranks: Vec<Option<usize>>,
     /// Whether they pass beside the layers.
@@ -52,7 +54,7 @@ pub(crate) struct Outline<'a> {
 impl<'a> Outline<'a> {
     /// With as few units as possible, in this style.
     pub(crate) fn new(region: &'a Region, budget: &Budget, style: &Style) -> Self {
-        let (mut choices, mut left) = choices(region, budget);
+        let (mut choices, left) = choices(region, budget);
         for (layer, opposites) in region.layers.iter().zip(&mut choices.opposites) {
             *opposites = !style.without_opposites.contains(&layer.node);
         }
@@ -77,17 +79,19 @@ impl<'a> Outline<'a> {
         if best.opposites.contains(&false) {
             form = NormalForm::new(region, &best);
         }
-        let carriers = |layer: usize| {
-            (form.kept(layer) > 0).then(|| {
-                let traffic = Traffic::past(region, &form, layer);
-                let Decomposition { pivots, factors, cost } = traffic.decompose(budget, left);
-                left -= cost;
-                let functions = pivots.iter().map(|&pivot| traffic.targets[pivot]).collect();
-                Carriers { functions, needed: traffic.targets.into_iter().zip(factors).collect() }
-            })
-        };
-        let carriers = (0..region.layers.len()).map(carriers).collect();
-        Self { region, form, carriers, ranks, paths: style.paths }
+        let carriers = carriers(region, &form, budget, left, Weighing::Costs);
+        let by_size = self::carriers(region, &form, budget, left, Weighing::Sizes);
+        let functions = |of: &Option<Carriers>| of.as_ref().map(|carriers| carriers.functions.clone());
+        let pairs = || carriers.iter().zip(&by_size).map(|(mine, others)| (functions(mine), functions(others)));
+        let are_as_many = pairs().all(|(mine, others)| mine.map(|of| of.len()) == others.map(|of| of.len()));
+        let are_others = pairs().any(|(mine, others)| mine != others);
+        let by_size = (are_as_many && are_others).then_some(by_size);
+        Self { region, form, carriers, by_size, ranks, paths: style.paths }
+    }
+
+    /// Whether there is another choice of carriers.
+    pub(crate) fn has_choice(&self) -> bool {
+        self.by_size.is_some()
     }
 
     /// For each layer of the region that stays, how many linear functions have to get past it.
@@ -111,10 +115,34 @@ impl<'a> Outline<'a> {
         layers.map(units).sum()
     }
 
-    /// With numbers of this type.
-    pub(crate) fn plan(&self, float: Float) -> Plan {
-        Realisation::new(self.region, &self.form, &self.carriers, self.paths, float).finish()
+    /// With numbers of this type, and carriers chosen this way.
+    pub(crate) fn plan(&self, float: Float, weighing: Weighing) -> Plan {
+        let carriers = match (weighing, &self.by_size) {
+            (Weighing::Sizes, Some(by_size)) => by_size,
+            (Weighing::Costs, _) | (Weighing::Sizes, None) => &self.carriers,
+        };
+        Realisation::new(self.region, &self.form, carriers, self.paths, float).finish()
     }
+}
+
+/// For each layer that is not to vanish, the functions that carry all those that have to get past it.
+fn carriers(
+    region: &Region,
+    form: &NormalForm,
+    budget: &Budget,
+    mut left: f64,
+    weighing: Weighing,
+) -> Vec<Option<Carriers>> {
+    let of_layer = |layer: usize| {
+        (form.kept(layer) > 0).then(|| {
+            let traffic = Traffic::past(region, form, layer);
+            let Decomposition { pivots, factors, cost } = traffic.decompose(budget, left, weighing);
+            left -= cost;
+            let functions = pivots.iter().map(|&pivot| traffic.targets[pivot]).collect();
+            Carriers { functions, needed: traffic.targets.into_iter().zip(factors).collect() }
+        })
+    };
+    (0..region.layers.len()).map(of_layer).collect()
 }
 
 /// Whether a unit is replaced by a negative multiple of another.
@@ -179,7 +207,7 @@ fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) 
         if kept == 0 {
             continue;
         }
-        let decomposition = Traffic::past(region, &form, index).decompose(budget, left);
+        let decomposition = Traffic::past(region, &form, index).decompose(budget, left, Weighing::Costs);
         let carriers = decomposition.pivots.len();
         ranks[index] = Some(carriers);
         let own = live[index].iter().filter(|live| **live).count();

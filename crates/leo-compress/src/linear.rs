@@ -96,6 +96,16 @@ pub(crate) struct Decomposition {
     pub(crate) cost: f64,
 }
 
+/// By what rows are compared that may stand for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Weighing {
+    /// By what errors in them cost, or, if nothing may be missed, by what rounding makes.
+    #[default]
+    Costs,
+    /// By how large they are.
+    Sizes,
+}
+
 /// How much a decomposition may miss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance<'a> {
@@ -106,6 +116,7 @@ pub(crate) struct Allowance<'a> {
     pub(crate) budget: f64,
     /// For each row, the size of what it was computed from.
     pub(crate) sizes: &'a [f64],
+    pub(crate) weighing: Weighing,
 }
 
 /// Writes rows as combinations of as few of them as possible, by a QR decomposition with pivoting, which takes the row that sticks out furthest from those
@@ -128,11 +139,14 @@ struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     fn new(rows: &'a [Vec<f64>], width: usize, allowance: Allowance<'a>) -> Self {
-        let Allowance { costs, budget, sizes, .. } = allowance;
-        // Rows are compared by what errors in them cost, or, if nothing may be missed, by what rounding makes.
+        let Allowance { costs, budget, sizes, weighing, .. } = allowance;
         let weight = |row: usize| {
             let most = || costs[row].iter().map(|&(_, cost)| cost).fold(0.0, f64::max);
-            let weight = if budget > 0.0 { most() } else { 1.0 / sizes[row] };
+            let weight = match weighing {
+                Weighing::Sizes => 1.0,
+                Weighing::Costs if budget > 0.0 => most(),
+                Weighing::Costs => 1.0 / sizes[row],
+            };
             if weight > 0.0 && weight.is_finite() { weight } else { f64::MIN_POSITIVE.sqrt() }
         };
         let weights: Vec<f64> = (0..rows.len()).map(weight).collect();
@@ -200,5 +214,31 @@ impl<'a> Problem<'a> {
             costs[row].iter().for_each(|&(party, cost)| totals[party] += cost * missing);
         }
         Decomposition { pivots, factors, cost: totals.into_iter().fold(0.0, f64::max) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_the_others_depends_on_how_rows_are_weighed() {
+        // The second row is three times the first, and errors in the first cost ten times as much.
+        let rows = [vec![1.0, 2.0], vec![3.0, 6.0]];
+        let costs: [&[(usize, f64)]; 2] = [&[(0, 10.0)], &[(0, 1.0)]];
+        let pivots = |weighing, budget| {
+            let allowance = Allowance { costs: &costs, parties: 1, budget, sizes: &[3.0, 9.0], weighing };
+            let Decomposition { pivots, factors, cost } = decompose(&rows, 2, allowance);
+            assert!(cost <= budget, "{cost} of {budget}");
+            for (row, factors) in rows.iter().zip(&factors) {
+                let [pivot, factor] = [rows[pivots[0]][0], factors[0]];
+                assert!((row[0] - factor * pivot).abs() < 1e-12, "{factor} times {pivot}");
+            }
+            pivots
+        };
+        for budget in [0.0, 1e-3] {
+            assert_eq!(pivots(Weighing::Sizes, budget), [1]);
+        }
+        assert_eq!(pivots(Weighing::Costs, 1e-3), [0]);
     }
 }

@@ -4,7 +4,7 @@ use leo_network::add_product;
 use leo_network::onnx::Float;
 
 use crate::affine::Affine;
-use crate::linear::{Allowance, Decomposition, decompose};
+use crate::linear::{Allowance, Decomposition, Weighing, decompose};
 use crate::normal::{Column, NormalForm};
 use crate::plan::{Map, Origin, Plan, Planned};
 use crate::region::Region;
@@ -230,7 +230,8 @@ impl<'a> Realisation<'a> {
 fn in_two_steps(whole: &Affine) -> Option<(Affine, Affine)> {
     let rows: Vec<Vec<f64>> = (0..whole.rows).map(|row| whole.row(row).to_vec()).collect();
     let sizes: Vec<f64> = rows.iter().map(|row| row.iter().map(|number| number.abs()).sum()).collect();
-    let allowance = Allowance { costs: &vec![&[][..]; whole.rows], parties: 0, budget: 0.0, sizes: &sizes };
+    let costs = vec![&[][..]; whole.rows];
+    let allowance = Allowance { costs: &costs, parties: 0, budget: 0.0, sizes: &sizes, weighing: Weighing::Costs };
     let Decomposition { pivots, factors, .. } = decompose(&rows, whole.columns, allowance);
     let rank = pivots.len().max(1);
     if rank * (whole.rows + whole.columns) >= whole.rows * whole.columns {

@@ -1,14 +1,16 @@
 //! Other ways to write the same plan, where single precision or rounding does too much harm: linear functions beside layers instead of through them, fewer negative multiples,
-//! units that are always on as they are.
+//! units that are always on as they are. And, where there is a choice of carriers, those that move outputs less.
 
 use std::collections::BTreeSet;
 
 use crate::attempts::{Attempt, Attempts, Sketch, Success};
-use crate::compress::CompressError;
+use crate::compress::{CompressError, largest};
 use crate::full::Style;
 
 /// By what part of what it reaches an output may move before one could see it.
 pub(crate) const VISIBLE: f64 = 1e-4;
+/// By what part of what it reaches an output may move before single precision could show it.
+const HALF_ULP: f64 = 1.0 / (1_u64 << 24) as f64;
 /// How many ways to do with fewer negative multiples are tried.
 const MOST_STYLES: usize = 16;
 
@@ -37,6 +39,23 @@ impl Attempt {
     }
 }
 
+/// The same with other carriers, if there is a choice anywhere.
+fn recarried<'a>(sketches: &[Sketch<'a>]) -> Option<Vec<Sketch<'a>>> {
+    let others: Vec<Option<Sketch<'a>>> = sketches.iter().map(Sketch::recarried).collect();
+    let has_choice = others.iter().any(Option::is_some);
+    has_choice.then(|| {
+        others.into_iter().zip(sketches).map(|(other, sketch)| other.unwrap_or_else(|| sketch.clone())).collect()
+    })
+}
+
+impl Success {
+    /// Whether outputs move less: in units of what they reach, as far as single precision could show it, and then at all.
+    fn is_calmer_than(&self, other: &Self) -> bool {
+        let moved = |success: &Self| (success.relative.max(HALF_ULP), largest(&success.rewritten.deviation));
+        moved(self) < moved(other)
+    }
+}
+
 impl<'a> Attempts<'a> {
     /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no more than these tolerances. If single precision makes too much of that, or if
     /// rounding moves outputs by what one could see, in other styles.
@@ -47,7 +66,14 @@ impl<'a> Attempts<'a> {
         tolerances: &[Vec<f64>],
     ) -> Result<Option<Success>, CompressError> {
         let mut attempt = self.attempt(sketches, tolerances)?;
-        let is_full = sketches.iter().any(|sketch| matches!(sketch, Sketch::Full(_)));
+        if let (Attempt::Success(success), Some(others)) = (&attempt, recarried(sketches)) {
+            // Which functions carry the others changes what rounding does, and nothing else.
+            let other = if self.is_late() { Attempt::Failure } else { self.attempt(&others, tolerances)? };
+            if matches!(&other, Attempt::Success(other) if other.is_calmer_than(success)) {
+                attempt = other;
+            }
+        }
+        let is_full = sketches.iter().any(|sketch| matches!(sketch, Sketch::Full(..)));
         if is_full && attempt.is_doubtful() {
             let beside = self.in_style(part, tolerances, &Style { paths: true, ..Style::default() })?;
             self.prefer(&mut attempt, beside);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::linear::{Allowance, Decomposition, decompose};
+use crate::linear::{Allowance, Decomposition, Weighing, decompose};
 use crate::normal::{NormalForm, Rows};
 use crate::region::Region;
 use crate::tolerance::Budget;
@@ -56,14 +56,14 @@ impl Traffic {
     }
 
     /// As combinations of few functions, if errors may cost no more than what is left of the budget.
-    pub(crate) fn decompose(&self, budget: &Budget, left: f64) -> Decomposition {
+    pub(crate) fn decompose(&self, budget: &Budget, left: f64, weighing: Weighing) -> Decomposition {
         let cost = |target: &Target| match *target {
             Target::Unit { layer, unit } => budget.units[layer][unit].as_slice(),
             Target::Port { port, row } => budget.ports[port][row].as_slice(),
         };
         let costs: Vec<&[(usize, f64)]> = self.targets.iter().map(cost).collect();
         let parties = budget.parties;
-        let allowance = Allowance { costs: &costs, parties, budget: left.max(0.0), sizes: &self.sizes };
+        let allowance = Allowance { costs: &costs, parties, budget: left.max(0.0), sizes: &self.sizes, weighing };
         decompose(&self.rows, self.width, allowance)
     }
 }
