@@ -22,7 +22,7 @@
 //! coefficients and `P` the computed product `C W`, then `(C W) z <= P z + |P - C W| |z|`, where `|P - C W|` is at most
 //! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
 
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Network, ValueId};
 
 use crate::facts::{Cut, Lines, Side, Tilt, default_slope};
@@ -118,61 +118,49 @@ impl<N: Number> Pass<'_, N> {
     fn replace(&mut self, node: usize, mut coefficients: Vec<N>) {
         let made = &self.setting.network.nodes()[node];
         let operand = made.operands()[0];
-        let width = made.shape().elements();
         match made.op() {
-            Op::Relu(_) => {
-                self.relax(node, &mut coefficients);
-                self.give(operand, coefficients);
-            }
-            Op::Dense(dense) => {
-                let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
-                let mut product = vec![N::default(); coefficients.len() / outer * inner];
-                N::add_rows_times_weights(&mut product, &coefficients, weight.values(), outer, inner);
-                let range = &self.setting.ranges[operand.index()];
-                add_errors_of_product(&mut self.constants, &coefficients, weight.values(), outer, range);
-                for (row, constant) in coefficients.chunks_exact(width).zip(&mut self.constants) {
-                    for (c, &bias) in row.iter().zip(dense.bias().unwrap_or_default().iter().cycle()) {
-                        constant.add_product(c, &N::of(bias));
-                    }
+            Op::Relu(_) => self.relax(node, &mut coefficients),
+            Op::Sum(_) => self.give(made.operands()[1], coefficients.clone()),
+            Op::Affine(map) => match map.action(self.setting.network.shape(operand)) {
+                Action::Move(moves) => coefficients = moves.backward(coefficients),
+                Action::Each(arithmetic, constants) => {
+                    self.change_each(operand, arithmetic, &constants, &mut coefficients)
                 }
-                self.give(operand, product);
-            }
-            Op::Elementwise(elementwise) => {
-                let constants = elementwise.constant().expand(made.shape());
-                let range = &self.setting.ranges[operand.index()];
-                for (row, constant) in coefficients.chunks_exact_mut(width).zip(&mut self.constants) {
-                    for (element, (c, &k)) in row.iter_mut().zip(&constants).enumerate() {
-                        let factor = N::of(k);
-                        let scaled = match elementwise.arithmetic() {
-                            Arithmetic::Add => {
-                                constant.add_product(c, &factor);
-                                continue;
-                            }
-                            Arithmetic::Multiply => c.times(&factor),
-                            Arithmetic::Divide => c.over(&factor),
-                        };
-                        if !c.is_zero() && k != 0.0 {
-                            constant.add_error(&rounding(&scaled, &range.magnitude(element)));
+                Action::Sums(sums) => {
+                    let product = sums.backward(&coefficients);
+                    let range = &self.setting.ranges[operand.index()];
+                    add_errors_of_product(&mut self.constants, &coefficients, &sums, range);
+                    if sums.has_bias() {
+                        for (row, constant) in coefficients.chunks_exact(sums.outputs()).zip(&mut self.constants) {
+                            let terms = row.iter().enumerate();
+                            terms.for_each(|(output, c)| constant.add_product(c, &N::of(sums.bias(output))));
                         }
-                        *c = scaled;
                     }
+                    coefficients = product;
                 }
-                self.give(operand, coefficients);
-            }
-            Op::Reshape(_) => self.give(operand, coefficients),
-            Op::Transpose(transpose) => {
-                let sources = transpose.sources(self.setting.network.shape(operand).extents());
-                let mut moved = vec![N::default(); coefficients.len()];
-                for (row, target) in coefficients.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                    for (c, &source) in row.iter().zip(&sources) {
-                        target[source] = c.clone();
+            },
+        }
+        self.give(operand, coefficients);
+    }
+
+    /// Replaces coefficients on elements of a value plus, times or over constants.
+    fn change_each(&mut self, operand: ValueId, arithmetic: Arithmetic, constants: &[f64], coefficients: &mut [N]) {
+        let range = &self.setting.ranges[operand.index()];
+        for (row, constant) in coefficients.chunks_exact_mut(constants.len()).zip(&mut self.constants) {
+            for (element, (c, &k)) in row.iter_mut().zip(constants).enumerate() {
+                let factor = N::of(k);
+                let scaled = match arithmetic {
+                    Arithmetic::Add => {
+                        constant.add_product(c, &factor);
+                        continue;
                     }
+                    Arithmetic::Multiply => c.times(&factor),
+                    Arithmetic::Divide => c.over(&factor),
+                };
+                if !c.is_zero() && k != 0.0 {
+                    constant.add_error(&rounding(&scaled, &range.magnitude(element)));
                 }
-                self.give(operand, moved);
-            }
-            Op::Sum(_) => {
-                self.give(operand, coefficients.clone());
-                self.give(made.operands()[1], coefficients);
+                *c = scaled;
             }
         }
     }
@@ -244,8 +232,9 @@ impl<N: Number> Pass<'_, N> {
                 }
             }
             if !taken.is_empty() {
-                N::add_rows_times_weights(product, &taken, &above, taken.len(), inner);
-                add_errors_of_product(std::slice::from_mut(constant), &taken, &above, taken.len(), operands);
+                let sums = Sums::of_rows(&above, inner);
+                product.clone_from_slice(&sums.backward(&taken));
+                add_errors_of_product(std::slice::from_mut(constant), &taken, &sums, operands);
             }
         }
         self.give(operand, product);
@@ -285,37 +274,29 @@ fn constant_above<N: Number>(above: &[f64], weights: &[f64], bias: f64, range: &
     for_zero.bound().limit.larger(&for_unit.bound().limit)
 }
 
-/// Takes into account how far the products of rows of coefficients and `outer` rows of weights, on a value with this range, can be off.
-fn add_errors_of_product<N: Number>(
-    constants: &mut [Upper<N>],
-    coefficients: &[N],
-    weights: &[f64],
-    outer: usize,
-    range: &Range<N>,
-) {
+/// Takes into account how far coefficients on inputs of sums, on a value with this range, can be off that were computed from those on the sums.
+fn add_errors_of_product<N: Number>(constants: &mut [Upper<N>], coefficients: &[N], sums: &Sums<'_>, range: &Range<N>) {
     if !N::ROUNDS {
         return;
     }
-    let inner = weights.len() / outer;
     let sizes: Vec<N> = (0..range.len()).map(|element| range.magnitude(element)).collect();
     // How large each output can be if all its terms have the same sign: what errors are relative to.
-    let mut sums = Vec::with_capacity(range.len() / inner * outer);
-    for sizes in sizes.chunks_exact(inner) {
-        for weights in weights.chunks_exact(inner) {
-            // What underflowed is more than made up for.
-            let mut sum = underflow::<N>(inner);
-            weights.iter().zip(sizes).for_each(|(w, size)| sum.add(&N::of(w.abs()).times(size)));
-            sums.push(sum);
-        }
-    }
+    let largest = |output: usize| {
+        // What underflowed is more than made up for.
+        let mut sum = underflow::<N>(sums.longest());
+        sums.terms(output).for_each(|(input, weight)| sum.add(&N::of(weight.abs()).times(&sizes[input])));
+        sum
+    };
+    let largest: Vec<N> = (0..sums.outputs()).map(largest).collect();
     let total = sizes.iter().fold(N::of(1.0), |total, size| total.plus(size));
-    let (width, one) = (sums.len(), N::of(1.0));
-    let factor = slack::<N>(outer).times(&one.plus(&slack(inner))).times(&one.plus(&slack(width)));
+    let (width, one) = (sums.outputs(), N::of(1.0));
+    let relative = [sums.longest(), width].map(|terms| one.plus(&slack(terms)));
+    let factor = slack::<N>(sums.readers()).times(&relative[0]).times(&relative[1]);
     for (row, constant) in coefficients.chunks_exact(width).zip(constants) {
         let mut size = N::default();
-        row.iter().zip(&sums).for_each(|(c, sum)| size.add(&c.abs().times(sum)));
+        row.iter().zip(&largest).for_each(|(c, sum)| size.add(&c.abs().times(sum)));
         if row.iter().any(|c| !c.is_zero()) {
-            constant.add_error(&size.times(&factor).plus(&underflow::<N>(outer).times(&total)));
+            constant.add_error(&size.times(&factor).plus(&underflow::<N>(sums.readers()).times(&total)));
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The checker: which ranges of pre-activations are proved.
 
-use leo_network::op::Op;
 use leo_network::{Domain, DomainError, Network, ValueId};
 use rayon::prelude::*;
 
@@ -100,10 +99,8 @@ impl<'n, N: Number> Checker<'n, N> {
     fn go_to(&mut self, end: usize) {
         for node in self.ranges.len() - 1..end {
             let made = &self.network.nodes()[node];
-            if let Op::Dense(dense) = made.op() {
-                let operand = &self.ranges[made.operands()[0].index()];
-                self.work -= dense.weight().rows() as f64 * N::words(&operand.upper) * operand.len() as f64;
-            }
+            let operand = &self.ranges[made.operands()[0].index()];
+            self.work -= self.network.multiply_adds_of(made) as f64 * N::words(&operand.upper);
             let known = self.work > 0.0 || N::ROUNDS;
             self.ranges.push(match known {
                 true => Range::of_node(self.network, node, &self.ranges),

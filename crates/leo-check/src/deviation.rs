@@ -22,7 +22,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use leo_network::op::Op;
 use leo_network::{Network, Node, ValueId};
 
 use crate::basis::{Basis, Room, Source};
@@ -274,7 +273,7 @@ impl<N: Number> Expressed<N> {
         for (index, node) in network.nodes().iter().enumerate() {
             let value = network.result_of(index);
             let source = Source::Value(value.index());
-            let mut made = if let Op::Relu(_) = node.op() {
+            let mut made = if node.op().is_relu() {
                 let (layer, claims) = layers.next().expect("as many as there are layers");
                 depth = layer + 1;
                 let range = facts.range(node.operands()[0]);
@@ -319,7 +318,7 @@ impl<N: Number> Expressed<N> {
         let mut depth = 0;
         for (index, node) in second.nodes().iter().enumerate() {
             let value = second.result_of(index);
-            let mut made = if let Op::Relu(_) = node.op() {
+            let mut made = if node.op().is_relu() {
                 let (layer, roles) = layers.next().expect("as many as there are layers");
                 depth = layer + 1;
                 let given = &forms[node.operands()[0].index()];
@@ -385,7 +384,7 @@ impl<N: Number> Expressed<N> {
                 Some(Sum { constant, rest, ..Sum::exactly(Vec::new()) })
             }
             Role::Copy { layer, unit: copied, factor } => {
-                let node = first.nodes().get(layer).filter(|node| matches!(node.op(), Op::Relu(_)))?;
+                let node = first.nodes().get(layer).filter(|node| node.op().is_relu())?;
                 let theirs = &self.forms[node.operands()[0].index()];
                 let can_be = copied < theirs.len() && factor > 0.0 && factor.is_finite();
                 can_be.then(|| {

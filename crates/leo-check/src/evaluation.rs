@@ -6,7 +6,7 @@
 //! the weights' absolute values, and through a ReLU as they are. Numbers that are too small to be normal may be rounded or taken for 0, whether they are
 //! read or written: each time by no more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
 
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Action, Arithmetic, Op};
 use leo_network::{Network, Node};
 
 use crate::number::Number;
@@ -139,28 +139,8 @@ fn errors_of_node(
     };
     let first = |element: usize| size(operand(0), element);
     match node.op() {
-        Op::Reshape(_) => error.clone(),
         // It reads numbers and writes them.
         Op::Relu(_) => error.iter().map(|error| (error + precision.smallest).next_up()).collect(),
-        Op::Transpose(transpose) => {
-            let sources = transpose.sources(network.shape(node.operands()[0]).extents());
-            sources.into_iter().map(|source| error[source]).collect()
-        }
-        Op::Dense(dense) => {
-            let (weight, inner) = (dense.weight(), dense.weight().columns());
-            let sizes: Vec<f64> = (0..error.len()).map(first).collect();
-            let mut made = Vec::new();
-            for (errors, sizes) in error.chunks_exact(inner).zip(sizes.chunks_exact(inner)) {
-                for row in 0..weight.rows() {
-                    let mut missing = Missing::new(precision, dense.bias().map_or(0.0, |bias| bias[row]));
-                    for ((&w, &error), &size) in weight.row(row).iter().zip(errors).zip(sizes) {
-                        missing.add(w, size, error);
-                    }
-                    made.push(missing.bound());
-                }
-            }
-            made
-        }
         Op::Sum(_) => {
             let other = operand(1);
             let sum = |element: usize| {
@@ -171,22 +151,33 @@ fn errors_of_node(
             };
             (0..error.len()).map(sum).collect()
         }
-        Op::Elementwise(elementwise) => {
-            let constants = elementwise.constant().expand(node.shape());
-            let of = |(element, k): (usize, f64)| {
-                let (factor, summand) = match elementwise.arithmetic() {
-                    Arithmetic::Add => (1.0, k),
-                    Arithmetic::Multiply => (k, 0.0),
-                    // A divisor that may be taken for 0 makes everything infinite.
-                    Arithmetic::Divide if k.abs() < precision.smallest => (f64::INFINITY, 0.0),
-                    Arithmetic::Divide => ((1.0 / k.abs()).next_up(), 0.0),
+        Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
+            Action::Move(moves) => moves.forward(error),
+            Action::Each(arithmetic, constants) => {
+                let of = |(element, k): (usize, f64)| {
+                    let (factor, summand) = match arithmetic {
+                        Arithmetic::Add => (1.0, k),
+                        Arithmetic::Multiply => (k, 0.0),
+                        // A divisor that may be taken for 0 makes everything infinite.
+                        Arithmetic::Divide if k.abs() < precision.smallest => (f64::INFINITY, 0.0),
+                        Arithmetic::Divide => ((1.0 / k.abs()).next_up(), 0.0),
+                    };
+                    let mut missing = Missing::new(precision, summand);
+                    missing.add(factor, first(element), error[element]);
+                    missing.bound()
                 };
-                let mut missing = Missing::new(precision, summand);
-                missing.add(factor, first(element), error[element]);
-                missing.bound()
-            };
-            constants.into_iter().enumerate().map(of).collect()
-        }
+                constants.into_iter().enumerate().map(of).collect()
+            }
+            Action::Sums(sums) => {
+                let sizes: Vec<f64> = (0..error.len()).map(first).collect();
+                let sum = |output: usize| {
+                    let mut missing = Missing::new(precision, sums.bias(output));
+                    sums.terms(output).for_each(|(input, weight)| missing.add(weight, sizes[input], error[input]));
+                    missing.bound()
+                };
+                (0..sums.outputs()).map(sum).collect()
+            }
+        },
     }
 }
 

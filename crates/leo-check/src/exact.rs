@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use leo_network::Scalar;
 use num_bigint::{BigInt, Sign};
 use rayon::prelude::*;
 
@@ -269,7 +270,9 @@ impl Number for Exact {
     fn is_positive(&self) -> bool {
         self.sign() == Some(Sign::Plus)
     }
+}
 
+impl Scalar for Exact {
     fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
         sum.par_chunks_mut(inner).zip(rows.par_chunks(outer)).for_each(|(sum, row)| {
             for (number, weights) in row.iter().zip(weights.chunks(inner)).filter(|(number, _)| !number.is_zero()) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leo_network::op::{Dense, Op};
+use leo_network::op::Dense;
 use leo_network::{Network, ValueId};
 
 use crate::number::Number;
@@ -83,10 +83,8 @@ impl Tilt {
     /// The affine map that makes the pre-activations of a layer, and what it reads, if lines above the layer's units can be tilted.
     pub fn map(network: &Network, layer: usize) -> Option<(&Dense, ValueId)> {
         let node = &network.nodes()[network.pre_activation(layer).node()?];
-        match node.op() {
-            Op::Dense(dense) if node.shape().elements() == dense.weight().rows() => Some((dense, node.operands()[0])),
-            _ => None,
-        }
+        let dense = node.op().as_dense().filter(|dense| node.shape().elements() == dense.weight().rows())?;
+        Some((dense, node.operands()[0]))
     }
 
     /// Whether the network has such a layer before this one, and there are as many numbers as it needs.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use leo_network::op::{Arithmetic, Dense, Op};
+use leo_network::op::{Action, ActionKind, Arithmetic, Moves, Op, Sums};
 use leo_network::{Network, Node};
 
 use crate::basis::{Basis, Room, Source};
@@ -178,26 +178,23 @@ impl<N: Number> Forms<N> {
         basis: &Basis<N>,
         room: &mut Room,
     ) -> Option<Self> {
-        match node.op() {
-            Op::Dense(_) | Op::Sum(_) => {}
-            _ => room.take(operands[0].size())?,
-        }
-        Some(match node.op() {
-            Op::Dense(dense) => return operands[0].mapped(dense, basis, room),
+        let map = match node.op() {
+            Op::Affine(map) => map,
             Op::Sum(_) => return operands[0].plus(operands[1], basis, room),
-            Op::Reshape(_) => operands[0].clone(),
-            Op::Transpose(transpose) => {
-                operands[0].reordered(&transpose.sources(network.shape(node.operands()[0]).extents()), basis)
-            }
-            Op::Elementwise(elementwise) => {
-                let constants = elementwise.constant().expand(node.shape());
-                match elementwise.arithmetic() {
-                    Arithmetic::Add => operands[0].shifted(&constants),
-                    Arithmetic::Multiply => operands[0].scaled(&constants, basis, N::product_and_error),
-                    Arithmetic::Divide => operands[0].scaled(&constants, basis, N::quotient_and_error),
-                }
-            }
             Op::Relu(_) => unreachable!("what a ReLU makes is claimed, not computed"),
+        };
+        let action = map.action(network.shape(node.operands()[0]));
+        if map.kind() != ActionKind::Sums {
+            room.take(operands[0].size())?;
+        }
+        Some(match action {
+            Action::Move(moves) => operands[0].moved(&moves, basis),
+            Action::Each(Arithmetic::Add, constants) => operands[0].shifted(&constants),
+            Action::Each(Arithmetic::Multiply, constants) => {
+                operands[0].scaled(&constants, basis, N::product_and_error)
+            }
+            Action::Each(Arithmetic::Divide, constants) => operands[0].scaled(&constants, basis, N::quotient_and_error),
+            Action::Sums(sums) => return operands[0].summed(&sums, basis, room),
         })
     }
 
@@ -347,17 +344,15 @@ impl<N: Number> Forms<N> {
         self.blocks.get(&source).into_iter().flat_map(move |block| block.row(row, width))
     }
 
-    fn mapped(&self, dense: &Dense, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
-        let (weight, inner, outer) = (dense.weight(), dense.weight().columns(), dense.weight().rows());
-        let positions = self.len() / inner;
-        let mut radii = vec![Upper::default(); positions * outer];
-        let mut constants = Vec::with_capacity(positions * outer);
-        for (row, radius) in radii.iter_mut().enumerate() {
-            let (start, output) = (row / outer * inner, row % outer);
-            let mut constant = N::of(dense.bias().map_or(0.0, |bias| bias[output]));
-            for (index, &w) in weight.row(output).iter().enumerate() {
-                radius.add_product(&N::of(w.abs()), &self.radii[start + index]);
-                add_tracked(&mut constant, &self.constants[start + index], w, radius, &N::of(1.0));
+    fn summed(&self, sums: &Sums<'_>, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
+        let outputs = sums.outputs();
+        let mut radii = vec![Upper::default(); outputs];
+        let mut constants = Vec::with_capacity(outputs);
+        for (output, radius) in radii.iter_mut().enumerate() {
+            let mut constant = N::of(sums.bias(output));
+            for (input, weight) in sums.terms(output) {
+                radius.add_product(&N::of(weight.abs()), &self.radii[input]);
+                add_tracked(&mut constant, &self.constants[input], weight, radius, &N::of(1.0));
             }
             constants.push(constant);
         }
@@ -365,43 +360,38 @@ impl<N: Number> Forms<N> {
         for (&value, block) in &self.blocks {
             let range = basis.range(value);
             let width = range.len();
-            room.take_block(positions * outer, width)?;
-            let mut made = vec![N::default(); positions * outer * width];
-            match block {
+            room.take_block(outputs, width)?;
+            let made = match block {
                 Block::Sparse(entries) => {
+                    let mut made = vec![N::default(); outputs * width];
                     let sizes: Vec<N> = (0..width).map(|column| range.magnitude(column)).collect();
-                    for (row, (made, radius)) in made.chunks_exact_mut(width).zip(&mut radii).enumerate() {
-                        let entries = &entries[row / outer * inner..][..inner];
-                        for (&w, entry) in weight.row(row % outer).iter().zip(entries) {
-                            if let Some((column, c)) = entry {
-                                add_tracked(&mut made[*column], c, w, radius, &sizes[*column]);
+                    for (output, (made, radius)) in made.chunks_exact_mut(width).zip(&mut radii).enumerate() {
+                        for (input, weight) in sums.terms(output) {
+                            if let Some((column, c)) = &entries[input] {
+                                add_tracked(&mut made[*column], c, weight, radius, &sizes[*column]);
                             }
                         }
                     }
+                    made
                 }
                 Block::Full(numbers) => {
-                    room.take_work(numbers, outer)?;
-                    for position in 0..positions {
-                        let operand = &numbers[position * inner * width..][..inner * width];
-                        let result = &mut made[position * outer * width..][..outer * width];
-                        N::add_weights_times_rows(result, weight.values(), operand, inner, width);
-                    }
+                    room.take_work(numbers, sums.readers())?;
                     if N::ROUNDS {
                         let sizes: Vec<N> = numbers.chunks_exact(width).map(|row| size_of(row, range)).collect();
-                        let underflow = underflow::<N>(inner).times(&size_of(&vec![N::of(1.0); width], range));
-                        for (row, radius) in radii.iter_mut().enumerate() {
-                            let sizes = &sizes[row / outer * inner..][..inner];
+                        let underflow = underflow::<N>(sums.longest()).times(&size_of(&vec![N::of(1.0); width], range));
+                        for (output, radius) in radii.iter_mut().enumerate() {
                             let mut size = Upper::default();
-                            let terms = weight.row(row % outer).iter().zip(sizes);
-                            terms.for_each(|(w, s)| size.add_product(&N::of(w.abs()), s));
+                            let terms = sums.terms(output);
+                            terms.for_each(|(input, weight)| size.add_product(&N::of(weight.abs()), &sizes[input]));
                             let size = size.bound().limit;
                             if !size.is_zero() {
-                                radius.add_error(&slack::<N>(inner).times(&size).plus(&underflow));
+                                radius.add_error(&slack::<N>(sums.longest()).times(&size).plus(&underflow));
                             }
                         }
                     }
+                    sums.of_wide_inputs(numbers, width)
                 }
-            }
+            };
             blocks.insert(value, Block::Full(made));
         }
         Some(Self { blocks, constants, radii: limits(&radii) })
@@ -489,21 +479,23 @@ impl<N: Number> Forms<N> {
         scaled
     }
 
-    fn reordered(&self, sources: &[usize], basis: &Basis<N>) -> Self {
+    fn moved(&self, moves: &Moves, basis: &Basis<N>) -> Self {
+        if moves.is_in_order() {
+            return self.clone();
+        }
         let blocks = self.blocks.iter().map(|(&value, block)| {
             let width = basis.range(value).len();
             let block = match block {
-                Block::Sparse(entries) => {
-                    Block::Sparse(sources.iter().map(|&source| entries[source].clone()).collect())
+                Block::Sparse(entries) => Block::Sparse(moves.forward(entries)),
+                Block::Full(numbers) => {
+                    let row = |row: usize| numbers[moves.source(row) * width..][..width].to_vec();
+                    Block::Full((0..self.len()).flat_map(row).collect())
                 }
-                Block::Full(numbers) => Block::Full(
-                    sources.iter().flat_map(|&source| numbers[source * width..][..width].to_vec()).collect(),
-                ),
             };
             (value, block)
         });
-        let moved = |numbers: &[N]| sources.iter().map(|&source| numbers[source].clone()).collect();
-        Self { blocks: blocks.collect(), constants: moved(&self.constants), radii: moved(&self.radii) }
+        let (constants, radii) = (moves.forward(&self.constants), moves.forward(&self.radii));
+        Self { blocks: blocks.collect(), constants, radii }
     }
 
     /// Bounds of a row on the domain.

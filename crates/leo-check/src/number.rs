@@ -6,12 +6,12 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use leo_network::{add_product, product_and_error, quotient_and_error, sum_and_error};
+use leo_network::{Scalar, product_and_error, quotient_and_error, sum_and_error};
 
 use crate::exact::Exact;
 
 /// Doubles, or exact numbers.
-pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync + 'static {
+pub trait Number: Scalar + Debug + PartialEq + PartialOrd + 'static {
     /// Whether results of arithmetic are rounded.
     const ROUNDS: bool;
 
@@ -53,14 +53,6 @@ pub trait Number: Clone + Debug + Default + PartialEq + PartialOrd + Send + Sync
 
     /// The same number, exactly, if it is finite.
     fn exactly(&self) -> Option<Exact>;
-
-    /// `sum += rows · weights`, all row-major: `rows` has rows of `outer` numbers, `weights` has `outer` rows of `inner` doubles, and `sum` has as
-    /// many rows as `rows`, of `inner` numbers.
-    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize);
-
-    /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of `width` numbers, and `sum` has as
-    /// many rows as `weights`, of `width` numbers.
-    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
 
     /// How many words of 64 bits these numbers have on average: what one costs in a product.
     fn words(_numbers: &[Self]) -> f64 {
@@ -183,14 +175,6 @@ impl Number for f64 {
 
     fn exactly(&self) -> Option<Exact> {
         Self::is_finite(*self).then(|| Exact::of(*self))
-    }
-
-    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
-        add_product(sum, rows, weights, rows.len() / outer, outer, inner);
-    }
-
-    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize) {
-        add_product(sum, weights, rows, weights.len() / inner, inner, width);
     }
 
     fn abs(&self) -> Self {

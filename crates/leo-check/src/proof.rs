@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use leo_network::op::Op;
 use leo_network::{Domain, Network, Node};
 use rayon::prelude::*;
 
@@ -94,7 +93,7 @@ impl Proof {
         for (index, layer) in self.layers.iter().enumerate() {
             let Some(node) = checker.next_layer() else { break };
             layer.check_form(network, index, node)?;
-            way += network.nodes()[from..node].iter().map(products).sum::<f64>();
+            way += network.nodes()[from..node].iter().map(|node| products(network, node)).sum::<f64>();
             from = node;
             if layer.rows() as f64 * way > most_work::<N>() {
                 let reason = "its bounds take too much work".to_owned();
@@ -168,11 +167,8 @@ impl Proof {
 }
 
 /// About how many products it takes to go back through a node.
-fn products(node: &Node) -> f64 {
-    match node.op() {
-        Op::Dense(dense) => node.shape().elements() as f64 * dense.weight().columns() as f64,
-        _ => node.shape().elements() as f64,
-    }
+fn products(network: &Network, node: &Node) -> f64 {
+    network.multiply_adds_of(node).max(node.shape().elements()) as f64
 }
 
 impl LayerProof {

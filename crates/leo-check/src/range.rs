@@ -1,6 +1,6 @@
 //! Where values can lie, and what that says about the values computed from them: interval arithmetic, rounded outward.
 
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Domain, Network};
 
 use crate::exact::Exact;
@@ -65,48 +65,38 @@ impl<N: Number> Range<N> {
     pub(crate) fn of_node(network: &Network, node: usize, ranges: &[Self]) -> Self {
         let made = &network.nodes()[node];
         let operand = |index: usize| -> &Self { &ranges[made.operands()[index].index()] };
+        let x = operand(0);
         match made.op() {
-            Op::Relu(_) => operand(0).positive(),
-            Op::Dense(dense) => {
-                let x = operand(0);
-                let (weight, inner) = (dense.weight(), dense.weight().columns());
-                let mut range = Self { lower: Vec::new(), upper: Vec::new() };
-                for start in (0..x.len()).step_by(inner) {
-                    let (lower, upper) = (&x.lower[start..][..inner], &x.upper[start..][..inner]);
-                    for row in 0..weight.rows() {
-                        let (mut above, mut below) = (Upper::default(), Upper::default());
-                        for ((&w, lo), hi) in weight.row(row).iter().zip(lower).zip(upper) {
-                            let (most, least) = if w > 0.0 { (hi, lo) } else { (lo, hi) };
-                            above.add_product(&N::of(w), most);
-                            below.add_product(&N::of(-w), least);
-                        }
-                        let bias = dense.bias().map_or(0.0, |bias| bias[row]);
-                        above.add(&N::of(bias));
-                        below.add(&N::of(-bias));
-                        range.upper.push(above.bound().limit);
-                        range.lower.push(N::default().minus(&below.bound().limit));
-                    }
-                }
-                range
-            }
-            Op::Sum(_) => Self::combined(operand(0), operand(1)),
-            Op::Reshape(_) => operand(0).clone(),
-            Op::Transpose(transpose) => {
-                let sources = transpose.sources(network.shape(made.operands()[0]).extents());
-                let x = operand(0);
-                let moved = |bounds: &[N]| sources.iter().map(|&source| bounds[source].clone()).collect();
-                Self { lower: moved(&x.lower), upper: moved(&x.upper) }
-            }
-            Op::Elementwise(elementwise) => {
-                let x = operand(0);
-                let constants = elementwise.constant().expand(made.shape());
-                match elementwise.arithmetic() {
-                    Arithmetic::Add => Self::combined(x, &Self::of_point(&constants)),
-                    Arithmetic::Multiply => x.scaled(&constants, N::times),
-                    Arithmetic::Divide => x.scaled(&constants, N::over),
-                }
-            }
+            Op::Relu(_) => x.positive(),
+            Op::Sum(_) => Self::combined(x, operand(1)),
+            Op::Affine(map) => match map.action(network.shape(made.operands()[0])) {
+                Action::Move(moves) => Self { lower: moves.forward(&x.lower), upper: moves.forward(&x.upper) },
+                Action::Each(Arithmetic::Add, constants) => Self::combined(x, &Self::of_point(&constants)),
+                Action::Each(Arithmetic::Multiply, constants) => x.scaled(&constants, N::times),
+                Action::Each(Arithmetic::Divide, constants) => x.scaled(&constants, N::over),
+                Action::Sums(sums) => x.summed(&sums),
+            },
         }
+    }
+
+    /// The sums of elements, each times a weight.
+    fn summed(&self, sums: &Sums<'_>) -> Self {
+        let mut range = Self { lower: Vec::new(), upper: Vec::new() };
+        for output in 0..sums.outputs() {
+            let (mut above, mut below) = (Upper::default(), Upper::default());
+            for (input, weight) in sums.terms(output) {
+                let (lo, hi) = (&self.lower[input], &self.upper[input]);
+                let (most, least) = if weight > 0.0 { (hi, lo) } else { (lo, hi) };
+                above.add_product(&N::of(weight), most);
+                below.add_product(&N::of(-weight), least);
+            }
+            let bias = sums.bias(output);
+            above.add(&N::of(bias));
+            below.add(&N::of(-bias));
+            range.upper.push(above.bound().limit);
+            range.lower.push(N::default().minus(&below.bound().limit));
+        }
+        range
     }
 
     /// The range of the elements' ReLUs.

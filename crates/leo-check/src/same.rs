@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Network, ValueId};
 
 use crate::checker::Facts;
@@ -52,28 +52,32 @@ type Class = usize;
 /// The class of elements that are always 0.
 const ZERO: Class = 0;
 
-/// A row of a matrix, what it is multiplied with, and what is added.
+/// One of the sums that a map makes.
 #[derive(Clone, Debug)]
 struct Row<'n> {
-    weights: &'n [f64],
-    bias: f64,
-    /// The classes of all elements that the matrix reads, and which of them this row begins with.
+    sums: Rc<Sums<'n>>,
+    /// Which of them.
+    output: usize,
+    /// The classes of all elements that the map reads.
     operand: Rc<[Class]>,
-    start: usize,
 }
 
 impl Row<'_> {
     /// The products that are not always 0.
     fn terms(&self) -> impl Iterator<Item = (Class, f64)> {
-        let terms = self.operand[self.start..].iter().zip(self.weights).map(|(&class, &weight)| (class, weight));
+        let terms = self.sums.terms(self.output).map(|(input, weight)| (self.operand[input], weight));
         terms.filter(|&(class, weight)| class != ZERO && weight != 0.0)
+    }
+
+    fn bias(&self) -> f64 {
+        self.sums.bias(self.output)
     }
 
     /// The same number for rows that are the same.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         // The two zeros are the same number.
-        (self.bias + 0.0).to_bits().hash(&mut hasher);
+        (self.bias() + 0.0).to_bits().hash(&mut hasher);
         for (class, weight) in self.terms() {
             (class, weight.to_bits()).hash(&mut hasher);
         }
@@ -81,7 +85,7 @@ impl Row<'_> {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        self.bias == other.bias && self.terms().eq(other.terms())
+        self.bias() == other.bias() && self.terms().eq(other.terms())
     }
 }
 
@@ -116,33 +120,26 @@ impl<'n> Classes<'n> {
         for (index, node) in network.nodes().iter().enumerate() {
             let operand = classes[node.operands()[0].index()].clone();
             classes.push(match node.op() {
-                Op::Dense(dense) => {
-                    let (weight, inner) = (dense.weight(), dense.weight().columns());
-                    let row = |at: usize| Row {
-                        weights: weight.row(at % weight.rows()),
-                        bias: dense.bias().map_or(0.0, |bias| bias[at % weight.rows()]),
-                        operand: operand.clone(),
-                        start: at / weight.rows() * inner,
-                    };
-                    (0..node.shape().elements()).map(|at| self.of_row(row(at))).collect()
-                }
                 Op::Relu(_) => {
                     (0..operand.len()).map(|unit| self.of_unit(operand[unit], is_off(index, unit))).collect()
-                }
-                Op::Elementwise(elementwise) => {
-                    let constants = elementwise.constant().expand(node.shape());
-                    let pairs = operand.iter().zip(constants);
-                    pairs.map(|(&class, constant)| self.of_element(class, elementwise.arithmetic(), constant)).collect()
-                }
-                Op::Reshape(_) => operand,
-                Op::Transpose(transpose) => {
-                    let sources = transpose.sources(network.shape(node.operands()[0]).extents());
-                    sources.into_iter().map(|source| operand[source]).collect()
                 }
                 Op::Sum(_) => {
                     let other = classes[node.operands()[1].index()].clone();
                     operand.iter().zip(other.iter()).map(|(&a, &b)| self.of_made((SUM, 0, a, b))).collect()
                 }
+                Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
+                    Action::Move(moves) if moves.is_in_order() => operand,
+                    Action::Move(moves) => moves.forward(&operand).into(),
+                    Action::Each(arithmetic, constants) => {
+                        let pairs = operand.iter().zip(constants);
+                        pairs.map(|(&class, constant)| self.of_element(class, arithmetic, constant)).collect()
+                    }
+                    Action::Sums(sums) => {
+                        let sums = Rc::new(sums);
+                        let row = |output| Row { sums: sums.clone(), output, operand: operand.clone() };
+                        (0..sums.outputs()).map(|output| self.of_row(row(output))).collect()
+                    }
+                },
             });
         }
         classes

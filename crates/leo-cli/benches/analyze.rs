@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use leo_network::op::{Matrix, Op};
+use leo_network::op::{Dense, Matrix};
 use leo_network::{Evaluator, Model, add_product};
 use support::{median, models};
 
@@ -70,11 +70,8 @@ fn unavoidable(path: &Path) -> Result<Duration, Box<dyn Error>> {
     let evaluator = Evaluator::<f64>::new(network);
     let points = vec![0.5; POINTS * network.input().elements()];
     black_box(evaluator.forward(&mut evaluator.workspace(), &points).get(network.outputs()[0]));
-    let weights: Vec<&Matrix> = network
-        .nodes()
-        .iter()
-        .filter_map(|node| if let Op::Dense(dense) = node.op() { Some(dense.weight()) } else { None })
-        .collect();
+    let weights: Vec<&Matrix> =
+        network.nodes().iter().filter_map(|node| node.op().as_dense().map(Dense::weight)).collect();
     // The last matrix makes the outputs.
     for layer in 0..weights.len() - 1 {
         let mut rows = weights[layer].values().to_vec();

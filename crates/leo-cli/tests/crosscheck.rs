@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use leo_network::onnx::{Document, Part};
-use leo_network::op::{Dense, Matrix, Op, Relu};
+use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Array, Format, Model, Network, ValueId};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -215,15 +215,16 @@ fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
     let network = document.network();
     let node = |value: ValueId| value.node().map(|index| &network.nodes()[index]);
     let second = network.nodes().iter().position(|node| {
-        matches!(node.op(), Op::Dense(_)) && {
+        node.op().has_sums() && {
             let operand = node.operands()[0];
-            operand.node().is_some_and(|index| matches!(network.nodes()[index].op(), Op::Relu(_)))
+            operand.node().is_some_and(|index| network.nodes()[index].op().is_relu())
         }
     });
     let Some(second) = second else { return Ok(None) };
     let relu = network.pre_activation(second);
     let Some(pre) = node(relu).map(|relu| relu.operands()[0]) else { return Ok(None) };
-    let (Some(Op::Dense(first)), Op::Dense(last)) = (node(pre).map(|node| node.op()), network.nodes()[second].op())
+    let (Some(first), Some(last)) =
+        (node(pre).and_then(|node| node.op().as_dense()), network.nodes()[second].op().as_dense())
     else {
         return Ok(None);
     };

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use leo_network::Model;
-use leo_network::op::Op;
+use leo_network::op::Dense;
 use page::Piece;
 use place::{Place, root};
 use support::{Anything, forget_terminal};
@@ -256,10 +256,8 @@ fn three_units_come_out_as_worked_out_by_hand() -> Anything {
             support::leo(folder.path(), &["compress", &model, "-o", &small, "--domain", "0,1", "--method", method]);
         assert!(output.status.success(), "{}", printed(&output));
         let small = Model::load(&folder.path().join(small))?;
-        let dense = small.network().nodes().iter().filter_map(|node| match node.op() {
-            Op::Dense(dense) => Some([dense.weight().values().to_vec(), dense.bias().unwrap_or_default().to_vec()]),
-            _ => None,
-        });
+        let numbers = |dense: &Dense| [dense.weight().values().to_vec(), dense.bias().unwrap_or_default().to_vec()];
+        let dense = small.network().nodes().iter().filter_map(|node| node.op().as_dense().map(numbers));
         assert_eq!(dense.flatten().collect::<Vec<_>>(), expected, "{name}");
     }
     Ok(())

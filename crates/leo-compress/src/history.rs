@@ -12,14 +12,13 @@ use crate::plan::Rule;
 /// How many linear functions pass beside layers: the numbers in affine functions that matrices read, where what these make of them is added to what others make of a layer.
 pub(crate) fn beside(network: &Network) -> usize {
     let op = |value: ValueId| value.node().map(|node| network.nodes()[node].op());
-    let is_affine = |value: &ValueId| matches!(op(*value), Some(Op::Dense(_) | Op::Sum(_)));
+    let is_affine = |value: &ValueId| op(*value).is_some_and(|op| op.has_sums() || matches!(op, Op::Sum(_)));
     let sums = network.nodes().iter().filter(|node| matches!(node.op(), Op::Sum(_)));
     let matrices = |sum: &Node| -> Vec<ValueId> {
         let nodes = sum.operands().iter().filter_map(|summand| summand.node()).map(|node| &network.nodes()[node]);
-        nodes.filter(|node| matches!(node.op(), Op::Dense(_))).map(|matrix| matrix.operands()[0]).collect()
+        nodes.filter(|node| node.op().has_sums()).map(|matrix| matrix.operands()[0]).collect()
     };
-    let with_layers =
-        sums.map(matrices).filter(|read| read.iter().any(|&value| matches!(op(value), Some(Op::Relu(_)))));
+    let with_layers = sums.map(matrices).filter(|read| read.iter().any(|&value| op(value).is_some_and(Op::is_relu)));
     let read: BTreeSet<ValueId> = with_layers.flatten().filter(is_affine).collect();
     read.into_iter().map(|value| network.shape(value).elements()).sum()
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use leo_check::{Claim, Correspondence, Facts, Role};
 use leo_network::onnx::{Aside, Document};
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{ActionKind, AffineMap, Op};
 use leo_network::{Network, Node, ValueId};
 
 use crate::CompressError;
@@ -99,10 +99,10 @@ impl Narrowing {
 
 /// Whether no two affine maps follow each other, so that writing layers anew keeps the layout that they have.
 pub(crate) fn is_plain(network: &Network) -> bool {
-    network.nodes().iter().all(|node| match node.op() {
-        Op::Dense(_) => !follows(network, node, |op| matches!(op, Op::Dense(_) | Op::Elementwise(_))),
-        Op::Elementwise(_) => !follows(network, node, |op| matches!(op, Op::Dense(_) | Op::Relu(_))),
-        _ => true,
+    network.nodes().iter().all(|node| match node.op().as_affine().map(AffineMap::kind) {
+        Some(ActionKind::Sums) => !follows(network, node, |op| op.as_affine().is_some()),
+        Some(ActionKind::Each(_)) => !follows(network, node, |op| op.has_sums() || op.is_relu()),
+        Some(ActionKind::Move) | None => true,
     })
 }
 
@@ -110,10 +110,10 @@ pub(crate) fn is_plain(network: &Network) -> bool {
 fn follows(network: &Network, node: &Node, is_one: impl Fn(&Op) -> bool) -> bool {
     let mut value = node.operands()[0];
     while let Some(before) = value.node().map(|before| &network.nodes()[before]) {
-        match before.op() {
-            Op::Reshape(_) | Op::Transpose(_) => value = before.operands()[0],
-            op => return is_one(op),
+        if before.op().as_affine().map(AffineMap::kind) != Some(ActionKind::Move) {
+            return is_one(before.op());
         }
+        value = before.operands()[0];
     }
     false
 }
@@ -139,15 +139,14 @@ impl Strands {
         for (index, node) in network.nodes().iter().enumerate() {
             let operand = node.operands()[0].index();
             let strand = strands.of[operand];
-            if let Op::Relu(_) = node.op() {
+            if node.op().is_relu() {
                 let upper = of_channels(facts.range(node.operands()[0]), node.shape().last()).upper;
                 let is_off = upper.iter().zip(&strands.is_zero[operand]).map(|(upper, zero)| *zero || *upper <= 0.0);
                 let is_off = is_off.collect();
                 strands.has_units[strand] = true;
                 strands.push(strand, is_off);
             } else if let Some(diagonal) = diagonal(network, node) {
-                let adds = matches!(node.op(), Op::Elementwise(of) if of.arithmetic() == Arithmetic::Add);
-                let stays_zero = |(&zero, (_, summand)): (&bool, (f64, f64))| zero && !(adds && summand != 0.0);
+                let stays_zero = |(&zero, (_, summand)): (&bool, (f64, f64))| zero && summand == 0.0;
                 let is_zero = strands.is_zero[operand].iter().zip(diagonal).map(stays_zero).collect();
                 strands.push(strand, is_zero);
             } else {
@@ -175,7 +174,7 @@ impl Strands {
             if self.of[value.index()] != value.index() {
                 continue;
             }
-            let Op::Dense(dense) = node.op() else {
+            let Some(dense) = node.op().as_dense() else {
                 all(&mut needed, value);
                 node.operands().iter().for_each(|&operand| all(&mut needed, operand));
                 continue;

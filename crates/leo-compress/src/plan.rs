@@ -2,7 +2,7 @@
 
 use leo_check::{Claim, Role};
 use leo_network::onnx::Float;
-use leo_network::op::{Op, Relu, Reshape, Sum};
+use leo_network::op::{Relu, Reshape, Sum};
 use leo_network::{Builder, Network, NetworkError, ValueId};
 
 use crate::affine::Affine;
@@ -275,7 +275,7 @@ impl Plan {
 /// What the last matrix before a value is called.
 fn matrix_before(network: &Network, mut value: ValueId) -> String {
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
-        if let Op::Dense(_) = node.op() {
+        if node.op().has_sums() {
             return node.name().to_owned();
         }
         value = node.operands()[0];

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leo_check::{Facts, Range};
 use leo_network::onnx::{Aside, Document};
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{Action, ActionKind, AffineMap, Arithmetic, Op, Operator};
 use leo_network::{Network, Node, Shape, ValueId};
 
 use crate::affine::Affine;
@@ -213,28 +213,14 @@ impl<'a> Search<'a> {
         let node = &self.network.nodes()[index];
         let operand = node.operands()[0];
         let place = match (node.op(), &self.places[operand.index()]) {
-            (Op::Dense(dense), Place::Entry) => {
-                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), matrices: 1 })
-            }
-            (Op::Dense(dense), Place::Within { entry, layer, map, matrices }) => {
-                let dense = Affine::of(dense);
-                let map = Some(map.as_ref().map_or_else(|| dense.clone(), |map| dense.after(map)));
-                Some(Place::Within { entry: *entry, layer: *layer, map, matrices: matrices + 1 })
-            }
+            (Op::Affine(map), place) => self.after_map(node, map, operand, place),
             (Op::Relu(_), Place::Within { matrices: 1.., .. }) => self.layer(index),
-            (Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_), Place::Within { entry, layer, map, matrices }) => {
-                diagonal(self.network, node).map(|diagonal| {
-                    let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
-                    let map = Some(scaled(&map, &diagonal));
-                    Place::Within { entry: *entry, layer: *layer, map, matrices: *matrices }
-                })
-            }
-            _ => None,
+            (Op::Relu(_) | Op::Sum(_), _) => None,
         };
         let place = place.unwrap_or_else(|| {
             let reason = match node.op() {
                 Op::Sum(_) => format!("its outputs are a summand of {:?}", node.name()),
-                op => format!("{:?} ({}) reads it as it is", node.name(), leo_network::op::Operator::name(op)),
+                op => format!("{:?} ({}) reads it as it is", node.name(), op.name()),
             };
             node.operands().iter().for_each(|&operand| self.escape(operand, &reason));
             Place::Entry
@@ -244,6 +230,26 @@ impl<'a> Search<'a> {
             self.pinned.push(Pinned { layer: index, reason });
         }
         self.places.push(place);
+    }
+
+    /// What an affine map makes of an operand in this place, if it treats channels the same at each position.
+    fn after_map(&self, node: &Node, map: &AffineMap, operand: ValueId, place: &Place) -> Option<Place> {
+        match (map, place) {
+            (AffineMap::Dense(dense), Place::Entry) => {
+                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), matrices: 1 })
+            }
+            (AffineMap::Dense(dense), Place::Within { entry, layer, map, matrices }) => {
+                let dense = Affine::of(dense);
+                let map = Some(map.as_ref().map_or_else(|| dense.clone(), |map| dense.after(map)));
+                Some(Place::Within { entry: *entry, layer: *layer, map, matrices: matrices + 1 })
+            }
+            (_, Place::Within { entry, layer, map, matrices }) => diagonal(self.network, node).map(|diagonal| {
+                let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
+                let map = Some(scaled(&map, &diagonal));
+                Place::Within { entry: *entry, layer: *layer, map, matrices: *matrices }
+            }),
+            (_, Place::Entry) => None,
+        }
     }
 
     /// A layer of ReLUs whose pre-activations are an affine function of a layer.
@@ -341,17 +347,15 @@ impl<'a> Search<'a> {
     fn port(&self, value: ValueId, is_named: &impl Fn(ValueId) -> bool) -> Option<ValueId> {
         let mut path = vec![value];
         while let Some(node) = path.last().and_then(|value| value.node()).map(|node| &self.network.nodes()[node]) {
-            if matches!(node.op(), Op::Dense(_) | Op::Relu(_)) {
+            if node.op().has_sums() || node.op().is_relu() {
                 break;
             }
             path.push(node.operands()[0]);
         }
         path.reverse();
         let adds = |value: &&ValueId| {
-            value.node().is_some_and(|node| match self.network.nodes()[node].op() {
-                Op::Elementwise(elementwise) => elementwise.arithmetic() == Arithmetic::Add,
-                _ => false,
-            })
+            let map = value.node().and_then(|node| self.network.nodes()[node].op().as_affine());
+            map.is_some_and(|map| map.kind() == ActionKind::Each(Arithmetic::Add))
         };
         let sums = path[1..].iter().take_while(adds).count();
         let first = path[..=sums].iter().rev().find(|&&value| is_named(value));
@@ -375,25 +379,20 @@ pub(crate) fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>
     if node.shape().last() != channels {
         return None;
     }
-    match node.op() {
-        Op::Reshape(_) => Some(vec![(1.0, 0.0); channels]),
-        Op::Transpose(transpose) => {
-            let sources = transpose.sources(operand.extents());
-            sources.into_iter().eq(0..operand.elements()).then(|| vec![(1.0, 0.0); channels])
-        }
-        Op::Elementwise(elementwise) => {
-            let constants = elementwise.constant().expand(node.shape());
+    match node.op().as_affine()?.action(operand) {
+        Action::Move(moves) => moves.is_in_order().then(|| vec![(1.0, 0.0); channels]),
+        Action::Each(arithmetic, constants) => {
             if !is_same_everywhere(&constants, node.shape()) {
                 return None;
             }
-            let entry = |&constant: &f64| match elementwise.arithmetic() {
+            let entry = |&constant: &f64| match arithmetic {
                 Arithmetic::Add => (1.0, constant),
                 Arithmetic::Multiply => (constant, 0.0),
                 Arithmetic::Divide => (1.0 / constant, 0.0),
             };
             Some(constants[..channels].iter().map(entry).collect())
         }
-        Op::Dense(_) | Op::Relu(_) | Op::Sum(_) => None,
+        Action::Sums(_) => None,
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use leo_check::Facts;
+use leo_network::ValueId;
 use leo_network::onnx::Float;
-use leo_network::op::{Arithmetic, Dense, Op};
-use leo_network::{ValueId, add_product};
+use leo_network::op::{Action, Arithmetic, Moves, Op, Sums};
 
 use crate::region::Region;
 
@@ -175,48 +175,30 @@ impl Flow {
         }
     }
 
-    /// What errors cost in what is multiplied by a matrix.
-    fn before(self, dense: &Dense, parties: usize) -> Self {
-        let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-        let weight: Vec<f64> = dense.weight().values().iter().map(|weight| weight.abs()).collect();
+    /// What errors cost in what sums are made of.
+    fn before(self, sums: &Sums<'_>, parties: usize) -> Self {
+        let weights: Vec<f64> = sums.weights().iter().map(|weight| weight.abs()).collect();
+        let sums = sums.with_weights(&weights);
         match self {
-            Self::All(rows) => {
-                let vectors = rows.len() / outer;
-                let mut product = vec![0.0; vectors * inner];
-                add_product(&mut product, &rows, &weight, vectors, outer, inner);
-                Self::All(product)
-            }
+            Self::All(rows) => Self::All(sums.backward(&rows)),
             Self::Single(costs) => {
-                let width = costs.len() / outer * inner;
+                let width = sums.inputs();
                 let mut rows = vec![0.0_f64; parties * width];
-                for (element, &(party, cost)) in costs.iter().enumerate() {
-                    let (position, output) = (element / outer, element % outer);
-                    let row = &mut rows[party * width + position * inner..][..inner];
+                for (output, &(party, cost)) in costs.iter().enumerate() {
+                    let row = &mut rows[party * width..][..width];
                     // Each member of a party bears its own.
-                    let weights = &weight[output * inner..][..inner];
-                    row.iter_mut().zip(weights).for_each(|(most, weight)| *most = most.max(weight * cost));
+                    sums.terms(output).for_each(|(input, weight)| row[input] = row[input].max(weight * cost));
                 }
                 Self::All(rows)
             }
         }
     }
 
-    /// With elements in another order: each comes from one of these places.
-    fn reordered(self, sources: &[usize]) -> Self {
-        let width = sources.len();
+    /// What errors cost in what was only moved.
+    fn moved(self, moves: &Moves) -> Self {
         match self {
-            Self::Single(costs) => {
-                let mut moved = vec![(0, 0.0); width];
-                costs.into_iter().zip(sources).for_each(|(cost, &source)| moved[source] = cost);
-                Self::Single(moved)
-            }
-            Self::All(rows) => {
-                let mut moved = vec![0.0; rows.len()];
-                for (row, moved) in rows.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                    row.iter().zip(sources).for_each(|(&cost, &source)| moved[source] = cost);
-                }
-                Self::All(moved)
-            }
+            Self::Single(costs) => Self::Single(moves.backward(costs)),
+            Self::All(rows) => Self::All(moves.backward(rows)),
         }
     }
 }
@@ -247,18 +229,18 @@ impl Costs {
                     let upper = &facts.range(operand).upper;
                     flow.scaled(|element| if upper[element] > 0.0 { 1.0 } else { 0.0 }, width)
                 }
-                Op::Dense(dense) => flow.before(dense, parties),
-                Op::Elementwise(elementwise) => {
-                    let constants = elementwise.constant().expand(node.shape());
-                    let factor = |element: usize| match elementwise.arithmetic() {
-                        Arithmetic::Add => 1.0,
-                        Arithmetic::Multiply => constants[element].abs(),
-                        Arithmetic::Divide => 1.0 / constants[element].abs(),
-                    };
-                    flow.scaled(factor, width)
-                }
-                Op::Reshape(_) => flow,
-                Op::Transpose(transpose) => flow.reordered(&transpose.sources(network.shape(operand).extents())),
+                Op::Affine(map) => match map.action(network.shape(operand)) {
+                    Action::Move(moves) => flow.moved(&moves),
+                    Action::Each(arithmetic, constants) => {
+                        let factor = |element: usize| match arithmetic {
+                            Arithmetic::Add => 1.0,
+                            Arithmetic::Multiply => constants[element].abs(),
+                            Arithmetic::Divide => 1.0 / constants[element].abs(),
+                        };
+                        flow.scaled(factor, width)
+                    }
+                    Action::Sums(sums) => flow.before(&sums, parties),
+                },
                 Op::Sum(_) => {
                     costs.give(node.operands()[1], flow.clone());
                     flow

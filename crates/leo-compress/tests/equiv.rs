@@ -237,12 +237,12 @@ fn what_was_compressed_is_recognised() -> Anything {
 /// The network with one number changed.
 fn disturbed(random: &mut Rng, network: &Network) -> Result<Network, NetworkError> {
     let dense_nodes: Vec<usize> =
-        (0..network.nodes().len()).filter(|&node| matches!(network.nodes()[node].op(), Op::Dense(_))).collect();
+        (0..network.nodes().len()).filter(|&node| network.nodes()[node].op().has_sums()).collect();
     let chosen = dense_nodes[random.usize(0..dense_nodes.len())];
     let mut builder = Network::builder(network.input().clone());
     for (index, node) in network.nodes().iter().enumerate() {
-        let op = match node.op() {
-            Op::Dense(dense) if index == chosen => {
+        let op: Op = match node.op().as_dense() {
+            Some(dense) if index == chosen => {
                 let weight = dense.weight();
                 let mut numbers = weight.values().to_vec();
                 let place = random.usize(0..numbers.len());
@@ -250,7 +250,7 @@ fn disturbed(random: &mut Rng, network: &Network) -> Result<Network, NetworkErro
                 let matrix = Matrix::new(weight.rows(), weight.columns(), numbers)?;
                 Dense::new(matrix, dense.bias().map(<[f64]>::to_vec))?.into()
             }
-            other => other.clone(),
+            _ => node.op().clone(),
         };
         builder.add(node.name(), op, node.operands())?;
     }

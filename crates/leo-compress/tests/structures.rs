@@ -337,16 +337,7 @@ fn units_that_stay_keep_their_weights() -> Anything {
     let network = chain(&layers)?;
     let after = compressed(&network, &unit_box(4)?, &Options::default())?;
     assert_eq!(after.document.network().hidden(), [5, 5], "the unit that is always on carries what nothing else can");
-    let maps: Vec<&Dense> = after
-        .document
-        .network()
-        .nodes()
-        .iter()
-        .filter_map(|node| match node.op() {
-            leo_network::op::Op::Dense(dense) => Some(dense),
-            _ => None,
-        })
-        .collect();
+    let maps: Vec<&Dense> = after.document.network().nodes().iter().filter_map(|node| node.op().as_dense()).collect();
     let kept = [0, 1, 3, 4, 5];
     for (row, &unit) in kept.iter().enumerate() {
         assert_eq!(maps[0].weight().row(row), layers[0].0[unit]);

@@ -4,7 +4,7 @@
 //! makes one more. A node may read only values that exist already, so that a network has no cycles and its
 //! nodes stand in an order in which they can be evaluated, both by construction.
 
-use crate::op::{Op, Operator};
+use crate::op::{Action, Op, Operator};
 use crate::shape::{MAX_TOTAL_ELEMENTS, NetworkError, Shape};
 
 /// One value of a network: its input, or what one of its nodes computes.
@@ -110,12 +110,12 @@ impl Network {
     /// The layers of rectifiers, in the order of the data: for each, the index of its node. Each element of a layer
     /// is one unit.
     pub fn relu_layers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.nodes.iter().enumerate().filter(|(_, node)| matches!(node.op, Op::Relu(_))).map(|(index, _)| index)
+        self.nodes.iter().enumerate().filter(|(_, node)| node.op.is_relu()).map(|(index, _)| index)
     }
 
     /// Whether there is a node with this index, and it is a layer of rectifiers.
     pub fn is_layer(&self, node: usize) -> bool {
-        self.nodes.get(node).is_some_and(|node| matches!(node.op, Op::Relu(_)))
+        self.nodes.get(node).is_some_and(|node| node.op.is_relu())
     }
 
     /// What a layer of rectifiers reads: its pre-activations.
@@ -138,11 +138,16 @@ impl Network {
 
     /// How many products of a weight and a number it takes to compute the outputs for one sample.
     pub fn multiply_adds(&self) -> usize {
-        let of = |node: &Node| match &node.op {
-            Op::Dense(dense) => node.shape.elements() * dense.weight().columns(),
-            _ => 0,
-        };
-        self.nodes.iter().map(of).sum()
+        self.nodes.iter().map(|node| self.multiply_adds_of(node)).sum()
+    }
+
+    /// How many of them one of its nodes takes.
+    pub fn multiply_adds_of(&self, node: &Node) -> usize {
+        let map = node.op.as_affine().filter(|_| node.op.has_sums());
+        match map.map(|map| map.action(self.shape(node.operands[0]))) {
+            Some(Action::Sums(sums)) => sums.products(),
+            Some(Action::Move(_) | Action::Each(..)) | None => 0,
+        }
     }
 
     /// Which elements of the input no output depends on, because all weights on the way are 0.

@@ -6,7 +6,7 @@
 use twofloat::TwoFloat;
 
 use crate::network::{Network, Node, ValueId};
-use crate::op::{Arithmetic, Dense, Op};
+use crate::op::{Action, Arithmetic, Op};
 
 /// The network's outputs at a point.
 ///
@@ -28,38 +28,33 @@ fn made(network: &Network, node: &Node, values: &[Vec<TwoFloat>]) -> Vec<TwoFloa
     let zero = TwoFloat::from(0.0);
     match node.op() {
         Op::Relu(_) => x.iter().map(|&number| if number > zero { number } else { zero }).collect(),
-        Op::Dense(dense) => x.chunks_exact(dense.weight().columns()).flat_map(|x| mapped(dense, x)).collect(),
         Op::Sum(_) => x.iter().zip(operand(1)).map(|(&x, &y)| x + y).collect(),
-        Op::Reshape(_) => x.clone(),
-        Op::Transpose(transpose) => {
-            let sources = transpose.sources(network.shape(node.operands()[0]).extents());
-            sources.into_iter().map(|source| x[source]).collect()
-        }
-        Op::Elementwise(elementwise) => {
-            let constants = elementwise.constant().expand(node.shape());
-            let with = |(&x, k): (&TwoFloat, f64)| match elementwise.arithmetic() {
-                Arithmetic::Add => x + k,
-                Arithmetic::Multiply => x * k,
-                Arithmetic::Divide => x / k,
-            };
-            x.iter().zip(constants).map(with).collect()
-        }
+        Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
+            Action::Move(moves) => moves.forward(x),
+            Action::Each(arithmetic, constants) => {
+                let with = |(&x, k): (&TwoFloat, f64)| match arithmetic {
+                    Arithmetic::Add => x + k,
+                    Arithmetic::Multiply => x * k,
+                    Arithmetic::Divide => x / k,
+                };
+                x.iter().zip(constants).map(with).collect()
+            }
+            Action::Sums(sums) => {
+                let sum = |output: usize| {
+                    let terms = sums.terms(output).filter(|(_, weight)| *weight != 0.0);
+                    let bias = TwoFloat::from(sums.bias(output));
+                    terms.fold(bias, |sum, (input, weight)| sum + x[input] * weight)
+                };
+                (0..sums.outputs()).map(sum).collect()
+            }
+        },
     }
-}
-
-fn mapped(dense: &Dense, x: &[TwoFloat]) -> Vec<TwoFloat> {
-    let row = |row: usize| {
-        let bias = TwoFloat::from(dense.bias().map_or(0.0, |bias| bias[row]));
-        let terms = dense.weight().row(row).iter().zip(x).filter(|(weight, _)| **weight != 0.0);
-        terms.fold(bias, |sum, (&weight, &x)| sum + x * weight)
-    };
-    (0..dense.weight().rows()).map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{Broadcast, Elementwise, Matrix, Relu};
+    use crate::op::{Broadcast, Dense, Elementwise, Matrix, Relu};
     use crate::shape::Shape;
 
     #[test]

@@ -51,6 +51,27 @@ impl Real for f64 {
     }
 }
 
+/// Numbers that weights, which are doubles, can be multiplied with: doubles, and whatever proofs are carried out with.
+pub trait Scalar: Clone + Default + Send + Sync {
+    /// `sum += rows · weights`, all row-major: `rows` has rows of `outer` numbers, `weights` has `outer` rows of `inner` doubles, and `sum` has as
+    /// many rows as `rows`, of `inner` numbers.
+    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize);
+
+    /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of `width` numbers, and `sum` has as
+    /// many rows as `weights`, of `width` numbers.
+    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
+}
+
+impl Scalar for f64 {
+    fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize) {
+        add_product(sum, rows, weights, rows.len() / outer, outer, inner);
+    }
+
+    fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize) {
+        add_product(sum, weights, rows, weights.len() / inner, inner, width);
+    }
+}
+
 /// `out += x wᵀ`, where `x` has `rows` rows of `inner` numbers, `w` has `columns` rows of `inner` numbers, and `out`
 /// has `rows` rows of `columns` numbers, all row-major.
 ///

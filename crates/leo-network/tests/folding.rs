@@ -3,7 +3,7 @@
 mod support;
 
 use leo_network::onnx::proto::{NodeProto, TensorProto};
-use leo_network::op::Op;
+use leo_network::op::{AffineMap, Op};
 use support::{floats, graph, int, ints, model, node, read, value};
 
 const UINT8: i32 = 2;
@@ -50,7 +50,7 @@ fn weight(nodes: &[NodeProto], constants: &[TensorProto]) -> Result<f64, String>
     graph(&mut file).node.push(node("MatMul", &["x", "w"], "y", &[]));
     let document = read(&file)?;
     let [only] = document.network().nodes() else { panic!("one layer") };
-    let Op::Dense(dense) = only.op() else { panic!("a matrix") };
+    let Some(dense) = only.op().as_dense() else { panic!("a matrix") };
     Ok(dense.weight().row(0)[0])
 }
 
@@ -186,7 +186,9 @@ fn a_number_beside_the_size_of_the_batch_is_cast_too() {
             &[value("y", &[0, 1, 2])],
         );
         let document = read(&file).expect("a file that programs run");
-        let Op::Elementwise(product) = document.network().nodes()[0].op() else { panic!("a product") };
+        let Op::Affine(AffineMap::Elementwise(product)) = document.network().nodes()[0].op() else {
+            panic!("a product")
+        };
         product.constant().values()[0]
     };
     assert_eq!(reshaped((1 << 32) + 3, 7), 4_294_967_296.0, "the nearest single");

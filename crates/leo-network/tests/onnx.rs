@@ -9,7 +9,7 @@ use leo_network::onnx::proto::{
     TensorProto, TrainingInfoProto,
 };
 use leo_network::onnx::{Document, Export, Float, Part};
-use leo_network::op::{Dense, Matrix, Op};
+use leo_network::op::{Dense, Matrix};
 use leo_network::{Format, Model, Network, Shape, ValueId};
 use support::{branched, bytes, floats, graph, int, ints, model, node, outputs, read, small, value};
 
@@ -446,7 +446,7 @@ fn networks_made_by_hand_become_files() -> Anything {
     let document = Document::from_network(&network, &export)?;
     assert_eq!(document.model().metadata_props[0].value(), "by hand");
     let again = Document::from_bytes(document.to_bytes()?, None)?;
-    let Op::Dense(dense) = again.network().nodes()[0].op() else { panic!("the product comes first") };
+    let Some(dense) = again.network().nodes()[0].op().as_dense() else { panic!("the product comes first") };
     assert_eq!(dense.weight().row(0), [1.0, 0.5, -1.0]);
     let duplicate = Export { outputs: vec!["in".into(), "same".into()], ..export };
     assert!(Document::from_network(&network, &duplicate).is_err());

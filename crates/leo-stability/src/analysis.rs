@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leo_check::{Checker, LayerProof, Lines, Proof, Range, Side, Slopes, Tree};
-use leo_network::op::Op;
+use leo_network::op::{ActionKind, Op};
 use leo_network::{Domain, DomainError, Network};
 use rayon::prelude::*;
 
@@ -645,8 +645,7 @@ fn has_exact_intervals(network: &Network, layer: usize) -> bool {
     let mut products = 0;
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
         match node.op() {
-            Op::Dense(_) => products += 1,
-            Op::Elementwise(_) | Op::Reshape(_) | Op::Transpose(_) => {}
+            Op::Affine(map) => products += usize::from(map.kind() == ActionKind::Sums),
             // If no matrix comes after it, ranges of the layer before are all there is to know.
             Op::Relu(_) => return products == 0,
             Op::Sum(_) => return false,

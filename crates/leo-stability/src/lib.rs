@@ -12,7 +12,6 @@ mod record;
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
 mod state;
-mod vector;
 mod verdict;
 mod walk;
 mod witness;

@@ -3,10 +3,8 @@
 //!
 //! In plain floating point: what is found this way are proposals, and the checker decides what they are worth.
 
-use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId, add_product};
-
-use crate::vector::add_multiple;
+use leo_network::op::{Action, Arithmetic, Op};
+use leo_network::{Network, ValueId};
 
 /// Linear functions of the input, one a row.
 pub(crate) struct Linear {
@@ -33,46 +31,30 @@ pub(crate) fn back(
         let (operand, width) = (node.operands()[0], node.shape().elements());
         match node.op() {
             Op::Relu(_) => relu(index, &mut flow, &mut constants),
-            Op::Dense(dense) => {
-                let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-                if let Some(bias) = dense.bias() {
-                    for (constant, flow) in constants.iter_mut().zip(flow.chunks_exact(width)) {
-                        *constant += flow.iter().zip(bias.iter().cycle()).map(|(c, b)| c * b).sum::<f64>();
-                    }
-                }
-                let vectors = flow.len() / outer;
-                let mut product = vec![0.0; vectors * inner];
-                if vectors == 1 {
-                    for (row, &c) in flow.iter().enumerate().filter(|(_, c)| **c != 0.0) {
-                        add_multiple(&mut product, c, dense.weight().row(row));
-                    }
-                } else {
-                    add_product(&mut product, &flow, dense.weight().values(), vectors, outer, inner);
-                }
-                flow = product;
-            }
-            Op::Elementwise(elementwise) => {
-                let factors = elementwise.constant().expand(node.shape());
-                for (constant, flow) in constants.iter_mut().zip(flow.chunks_exact_mut(width)) {
-                    for (c, &k) in flow.iter_mut().zip(&factors) {
-                        match elementwise.arithmetic() {
-                            Arithmetic::Add => *constant += *c * k,
-                            Arithmetic::Multiply => *c *= k,
-                            Arithmetic::Divide => *c /= k,
+            Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
+            Op::Affine(map) => match map.action(network.shape(operand)) {
+                Action::Move(moves) => flow = moves.backward(flow),
+                Action::Each(arithmetic, factors) => {
+                    for (constant, flow) in constants.iter_mut().zip(flow.chunks_exact_mut(width)) {
+                        for (c, &k) in flow.iter_mut().zip(&factors) {
+                            match arithmetic {
+                                Arithmetic::Add => *constant += *c * k,
+                                Arithmetic::Multiply => *c *= k,
+                                Arithmetic::Divide => *c /= k,
+                            }
                         }
                     }
                 }
-            }
-            Op::Reshape(_) => {}
-            Op::Transpose(transpose) => {
-                let sources = transpose.sources(network.shape(operand).extents());
-                let mut moved = vec![0.0; flow.len()];
-                for (row, target) in flow.chunks_exact(width).zip(moved.chunks_exact_mut(width)) {
-                    row.iter().zip(&sources).for_each(|(&c, &source)| target[source] = c);
+                Action::Sums(sums) => {
+                    if sums.has_bias() {
+                        for (constant, flow) in constants.iter_mut().zip(flow.chunks_exact(width)) {
+                            let terms = flow.iter().enumerate();
+                            *constant += terms.map(|(output, c)| c * sums.bias(output)).sum::<f64>();
+                        }
+                    }
+                    flow = sums.backward_fast(&flow);
                 }
-                flow = moved;
-            }
-            Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
+            },
         }
         give(&mut flows, operand, flow);
     }

@@ -1,6 +1,6 @@
 //! A small network: every unit a circle, every weight that is not 0 a line.
 
-use leo_network::op::{Dense, Op};
+use leo_network::op::{Action, Op, Sums};
 use leo_network::{Network, ValueId};
 use maud::{Markup, PreEscaped, html};
 
@@ -39,24 +39,27 @@ fn between(network: &Network, target: ValueId, source: ValueId) -> Option<Wires>
         let node = &network.nodes()[value.node()?];
         match node.op() {
             Op::Relu(_) | Op::Sum(_) => return None,
-            Op::Dense(dense) => wires = wires.and_then(|wires| through(&wires, dense)),
-            Op::Transpose(_) => wires = None,
-            Op::Elementwise(_) | Op::Reshape(_) => {}
+            Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
+                Action::Sums(sums) => wires = wires.map(|wires| through(&wires, &sums)),
+                Action::Move(moves) if !moves.is_in_order() => wires = None,
+                Action::Move(_) | Action::Each(..) => {}
+            },
         }
         value = node.operands()[0];
     }
     Some(wires)
 }
 
-/// What reads something, and that by this matrix. A matrix that is used at several places is beyond a drawing.
-fn through(wires: &[Vec<bool>], dense: &Dense) -> Wires {
-    let weight = dense.weight();
+/// What reads something, and that by these sums.
+fn through(wires: &[Vec<bool>], sums: &Sums<'_>) -> Vec<Vec<bool>> {
     let reads = |unit: &Vec<bool>| {
-        let rows: Vec<&[f64]> =
-            unit.iter().enumerate().filter(|(_, reads)| **reads).map(|(row, _)| weight.row(row)).collect();
-        (0..weight.columns()).map(|column| rows.iter().any(|row| row[column] != 0.0)).collect()
+        let mut reads = vec![false; sums.inputs()];
+        for (output, _) in unit.iter().enumerate().filter(|(_, reads)| **reads) {
+            sums.terms(output).for_each(|(input, weight)| reads[input] |= weight != 0.0);
+        }
+        reads
     };
-    wires.iter().all(|unit| unit.len() == weight.rows()).then(|| wires.iter().map(reads).collect())
+    wires.iter().map(reads).collect()
 }
 
 /// Whether its units can be told apart in a drawing.

@@ -5,7 +5,7 @@ use std::path::Path;
 use leo_check::{Certificate, Exact, Sealed, verify};
 use leo_compress::{Compressed, Options, compress};
 use leo_network::onnx::{Document, Export, Float};
-use leo_network::op::{Arithmetic, Op};
+use leo_network::op::{AffineMap, Arithmetic, Op};
 use leo_network::{Domain, Network};
 use num_rational::BigRational as Ratio;
 use num_traits::{Signed, Zero};
@@ -27,7 +27,7 @@ pub fn values_at(network: &Network, point: Vec<Ratio>) -> Vec<Vec<Ratio>> {
     for node in network.nodes() {
         let operand = |index: usize| &values[node.operands()[index].index()];
         let made = match node.op() {
-            Op::Dense(dense) => {
+            Op::Affine(AffineMap::Dense(dense)) => {
                 let (weight, inner) = (dense.weight(), dense.weight().columns());
                 let mut made = Vec::new();
                 for x in operand(0).chunks_exact(inner) {
@@ -40,12 +40,12 @@ pub fn values_at(network: &Network, point: Vec<Ratio>) -> Vec<Vec<Ratio>> {
             }
             Op::Relu(_) => operand(0).iter().map(|x| if x.is_positive() { x.clone() } else { Ratio::zero() }).collect(),
             Op::Sum(_) => operand(0).iter().zip(operand(1)).map(|(x, y)| x + y).collect(),
-            Op::Reshape(_) => operand(0).clone(),
-            Op::Transpose(transpose) => {
+            Op::Affine(AffineMap::Reshape(_)) => operand(0).clone(),
+            Op::Affine(AffineMap::Transpose(transpose)) => {
                 let sources = transpose.sources(network.shape(node.operands()[0]).extents());
                 sources.into_iter().map(|source| operand(0)[source].clone()).collect()
             }
-            Op::Elementwise(elementwise) => {
+            Op::Affine(AffineMap::Elementwise(elementwise)) => {
                 let constants = elementwise.constant().expand(node.shape());
                 let apply = |(x, c): (&Ratio, f64)| match elementwise.arithmetic() {
                     Arithmetic::Add => x + exact(c),

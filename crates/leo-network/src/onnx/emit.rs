@@ -12,7 +12,7 @@ use super::proto::{
 use super::tensor::{encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};
 use crate::network::{Network, Node, ValueId};
-use crate::op::{Arithmetic, Dense, Op};
+use crate::op::{AffineMap, Arithmetic, Dense, Op};
 use crate::shape::Shape;
 
 /// ONNX's numbers for the kinds of attributes used here.
@@ -150,11 +150,14 @@ impl Emitter<'_> {
 
     fn node(&mut self, node: &Node, mut operands: Vec<String>, output: &str) {
         let name = self.written.names.claim(node.name());
-        match node.op() {
-            Op::Dense(dense) => self.dense(dense, node.operands()[0], &name, operands, output),
-            Op::Relu(_) => self.push("Relu", &name, operands, output, vec![]),
-            Op::Sum(_) => self.push("Add", &name, operands, output, vec![]),
-            Op::Elementwise(elementwise) => {
+        let map = match node.op() {
+            Op::Relu(_) => return self.push("Relu", &name, operands, output, vec![]),
+            Op::Sum(_) => return self.push("Add", &name, operands, output, vec![]),
+            Op::Affine(map) => map,
+        };
+        match map {
+            AffineMap::Dense(dense) => self.dense(dense, node.operands()[0], &name, operands, output),
+            AffineMap::Elementwise(elementwise) => {
                 let operator = match elementwise.arithmetic() {
                     Arithmetic::Add => "Add",
                     Arithmetic::Multiply => "Mul",
@@ -164,11 +167,11 @@ impl Emitter<'_> {
                 operands.push(self.constant("constant", constant.shape().extents(), constant.values()));
                 self.push(operator, &name, operands, output, vec![]);
             }
-            Op::Reshape(reshape) => {
+            AffineMap::Reshape(reshape) => {
                 operands.push(self.shape_constant(reshape.target()));
                 self.push("Reshape", &name, operands, output, vec![]);
             }
-            Op::Transpose(transpose) => {
+            AffineMap::Transpose(transpose) => {
                 let within = transpose.order().iter().map(|&axis| axis as i64);
                 let order = if self.piece.batched {
                     std::iter::once(0).chain(within.map(|axis| axis + 1)).collect()

@@ -1,16 +1,17 @@
-//! The operators of a network, one file each.
+//! The operators of a network.
 //!
-//! An operator is a struct with its constants, checked when it is made, an implementation of [`Operator`] (what shape it
-//! gives for which operands), and a kernel that runs it on a batch. [`Op`] lists them. To add one (a
-//! convolution, say), write its file, add a variant and an arm to `each!` below, and teach the file formats about
-//! it; the graph, its evaluation and the rest need no change.
+//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, the [rectifier](Relu), and the [sum](Sum) of
+//! two values. The kinds of affine maps are a file each. To add one (a convolution, say), write its file, add a variant to [`AffineMap`] and its arms in
+//! `affine.rs`, and teach the file formats about it.
 
+mod affine;
 mod dense;
 mod elementwise;
 mod layout;
 mod relu;
 mod sum;
 
+pub use affine::{Action, ActionKind, AffineMap, Moves, Sums};
 pub use dense::{Dense, Matrix};
 pub(crate) use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
@@ -82,58 +83,56 @@ impl<'a, T> Operands<'a, T> {
 /// Not `non_exhaustive`, on purpose: whoever proves things about networks must handle every operator there is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// `W x + b` along the innermost axis.
-    Dense(Dense),
+    /// `A x + b`, for some linear map `A`.
+    Affine(AffineMap),
     /// `max(0, x)`, the unit that Leo is about.
     Relu(Relu),
-    /// `x + c`, `x c` or `x / c`, element by element.
-    Elementwise(Elementwise),
-    /// The same numbers in the same order under another shape.
-    Reshape(Reshape),
-    /// The axes in another order.
-    Transpose(Transpose),
     /// `x + y`, where two branches meet.
     Sum(Sum),
 }
 
-/// The one place that tells the operators apart.
 macro_rules! each {
     ($op:expr, $inner:ident => $body:expr) => {
         match $op {
-            Op::Dense($inner) => $body,
+            Op::Affine($inner) => $body,
             Op::Relu($inner) => $body,
-            Op::Elementwise($inner) => $body,
-            Op::Reshape($inner) => $body,
-            Op::Transpose($inner) => $body,
             Op::Sum($inner) => $body,
         }
     };
 }
 
 impl Op {
+    /// The affine map, if it is one.
+    pub fn as_affine(&self) -> Option<&AffineMap> {
+        match self {
+            Self::Affine(map) => Some(map),
+            Self::Relu(_) | Self::Sum(_) => None,
+        }
+    }
+
+    /// The matrix with its bias, if it is one.
+    pub fn as_dense(&self) -> Option<&Dense> {
+        match self.as_affine()? {
+            AffineMap::Dense(dense) => Some(dense),
+            AffineMap::Elementwise(_) | AffineMap::Reshape(_) | AffineMap::Transpose(_) => None,
+        }
+    }
+
+    /// Whether it is a layer of units.
+    pub fn is_relu(&self) -> bool {
+        matches!(self, Self::Relu(_))
+    }
+
+    /// Whether each of its outputs is a sum of inputs that are weighted.
+    pub fn has_sums(&self) -> bool {
+        self.as_affine().is_some_and(|map| map.kind() == ActionKind::Sums)
+    }
+
     /// Marks the elements of an operand, of this shape, that some of the elements that are wanted depend on.
     pub(crate) fn mark_read(&self, operand: &Shape, wanted: &[bool], read: &mut [bool]) {
         match self {
-            Self::Dense(dense) => {
-                let (weight, inner) = (dense.weight(), dense.weight().columns());
-                for (output, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
-                    let (position, row) = (output / weight.rows(), output % weight.rows());
-                    let read = &mut read[position * inner..][..inner];
-                    read.iter_mut().zip(weight.row(row)).for_each(|(read, weight)| *read |= *weight != 0.0);
-                }
-            }
-            Self::Transpose(transpose) => {
-                let sources = transpose.sources(operand.extents());
-                sources.iter().zip(wanted).for_each(|(&source, wanted)| read[source] |= wanted);
-            }
-            Self::Elementwise(elementwise) if elementwise.arithmetic() == Arithmetic::Multiply => {
-                let factors = elementwise.constant().expand(operand);
-                let of = wanted.iter().zip(factors).map(|(wanted, factor)| *wanted && factor != 0.0);
-                read.iter_mut().zip(of).for_each(|(read, of)| *read |= of);
-            }
-            Self::Relu(_) | Self::Elementwise(_) | Self::Reshape(_) | Self::Sum(_) => {
-                read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted);
-            }
+            Self::Affine(map) => map.mark_read(operand, wanted, read),
+            Self::Relu(_) | Self::Sum(_) => read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted),
         }
     }
 }
@@ -162,14 +161,26 @@ impl Run for Op {
     }
 }
 
-macro_rules! into_op {
-    ($($operator:ident),*) => {
-        $(impl From<$operator> for Op {
-            fn from(operator: $operator) -> Self {
-                Self::$operator(operator)
+impl From<Relu> for Op {
+    fn from(relu: Relu) -> Self {
+        Self::Relu(relu)
+    }
+}
+
+impl From<Sum> for Op {
+    fn from(sum: Sum) -> Self {
+        Self::Sum(sum)
+    }
+}
+
+macro_rules! into_map {
+    ($($kind:ident),*) => {
+        $(impl From<$kind> for Op {
+            fn from(map: $kind) -> Self {
+                Self::Affine(AffineMap::$kind(map))
             }
         })*
     };
 }
 
-into_op!(Dense, Relu, Elementwise, Reshape, Transpose, Sum);
+into_map!(Dense, Elementwise, Reshape, Transpose);

@@ -12,11 +12,10 @@
 use std::sync::Arc;
 
 use leo_check::{Range, Tilt};
-use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId};
+use leo_network::op::{Action, Arithmetic};
+use leo_network::{Network, ValueId, dot, vectors};
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::vector::{dot, vectors};
 use crate::walk;
 
 /// The most numbers that are worked on side by side. Rows are as long as a multiple of it, with zeros at the end.
@@ -96,14 +95,14 @@ impl Front {
 fn reversals(network: &Network, mut value: ValueId) -> Option<Vec<bool>> {
     let mut reversed = vec![false; network.input().elements()];
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
-        match node.op() {
-            Op::Reshape(_) => {}
-            Op::Elementwise(elementwise) if elementwise.arithmetic() == Arithmetic::Add => {}
-            Op::Elementwise(elementwise) => {
-                let factors = elementwise.constant().expand(node.shape());
+        let operand = network.shape(node.operands()[0]);
+        match node.op().as_affine()?.action(operand) {
+            Action::Move(moves) if moves.is_in_order() => {}
+            Action::Each(Arithmetic::Add, _) => {}
+            Action::Each(Arithmetic::Multiply | Arithmetic::Divide, factors) => {
                 reversed.iter_mut().zip(factors).for_each(|(reversed, factor)| *reversed ^= factor < 0.0);
             }
-            _ => return None,
+            Action::Move(_) | Action::Sums(_) => return None,
         }
         value = node.operands()[0];
     }

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use leo_check::{Range, Side, Slopes, Tree, default_slope};
-use leo_network::op::{Arithmetic, Op};
-use leo_network::{Network, ValueId, add_product_transposed};
+use leo_network::op::{Action, Arithmetic, Op};
+use leo_network::{Network, ValueId};
 
 use crate::bounds::front::{Front, Tilted};
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
-use crate::vector::dot;
 use crate::walk;
 
 /// The lines that stand for a layer's units, for each bound.
@@ -280,7 +279,6 @@ impl<'a> Pass<'a> {
         for index in 0..self.start.index() {
             let node = &self.network.nodes()[index];
             let operand = &values[node.operands()[0].index()];
-            let width = node.shape().elements();
             let made = match node.op() {
                 Op::Relu(_) => match self.lines.iter_mut().find(|lines| lines.layer == index) {
                     Some(lines) if !lines.slopes.is_empty() => {
@@ -291,36 +289,19 @@ impl<'a> Pass<'a> {
                     // A layer that the bound does not depend on.
                     _ => operand.iter().map(|x| x.max(0.0)).collect(),
                 },
-                Op::Dense(dense) => {
-                    let (outer, inner) = (dense.weight().rows(), dense.weight().columns());
-                    let zeros = vec![0.0; outer];
-                    let bias = dense.bias().unwrap_or(&zeros);
-                    let vectors = operand.len() / inner;
-                    let mut made = bias.repeat(vectors);
-                    if vectors == 1 {
-                        made.iter_mut()
-                            .enumerate()
-                            .for_each(|(row, made)| *made += dot(dense.weight().row(row), operand));
-                    } else {
-                        add_product_transposed(&mut made, operand, dense.weight().values(), vectors, inner, outer);
-                    }
-                    made
-                }
-                Op::Elementwise(elementwise) => {
-                    let constants = elementwise.constant().expand(node.shape());
-                    let apply: fn(f64, f64) -> f64 = match elementwise.arithmetic() {
-                        Arithmetic::Add => |x, k| x + k,
-                        Arithmetic::Multiply => |x, k| x * k,
-                        Arithmetic::Divide => |x, k| x / k,
-                    };
-                    operand.iter().zip(constants.iter().cycle()).map(|(&x, &k)| apply(x, k)).collect()
-                }
-                Op::Reshape(_) => operand.clone(),
-                Op::Transpose(transpose) => {
-                    let sources = transpose.sources(self.network.shape(node.operands()[0]).extents());
-                    operand.chunks_exact(width).flat_map(|row| sources.iter().map(|&source| row[source])).collect()
-                }
                 Op::Sum(_) => operand.iter().zip(&values[node.operands()[1].index()]).map(|(x, y)| x + y).collect(),
+                Op::Affine(map) => match map.action(self.network.shape(node.operands()[0])) {
+                    Action::Move(moves) => moves.forward(operand),
+                    Action::Each(arithmetic, constants) => {
+                        let apply: fn(f64, f64) -> f64 = match arithmetic {
+                            Arithmetic::Add => |x, k| x + k,
+                            Arithmetic::Multiply => |x, k| x * k,
+                            Arithmetic::Divide => |x, k| x / k,
+                        };
+                        operand.iter().zip(constants.iter().cycle()).map(|(&x, &k)| apply(x, k)).collect()
+                    }
+                    Action::Sums(sums) => sums.forward_fast(operand),
+                },
             };
             values.push(made);
         }

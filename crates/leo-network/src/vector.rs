@@ -5,12 +5,12 @@
 use pulp::{Arch, Simd, WithSimd};
 
 /// The sum of the products of two rows of the same length.
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     Arch::new().dispatch(Dot(a, b))
 }
 
 /// Adds a multiple of a row to another of the same length.
-pub(crate) fn add_multiple(sum: &mut [f64], factor: f64, row: &[f64]) {
+pub fn add_multiple(sum: &mut [f64], factor: f64, row: &[f64]) {
     Arch::new().dispatch(AddMultiple { sum, factor, row });
 }
 
@@ -63,7 +63,7 @@ impl WithSimd for AddMultiple<'_> {
 
 /// Numbers as vectors, without those that do not make a whole one.
 #[inline(always)]
-pub(crate) fn vectors<S: Simd>(numbers: &[f64]) -> impl Iterator<Item = S::f64s> {
+pub fn vectors<S: Simd>(numbers: &[f64]) -> impl Iterator<Item = S::f64s> {
     S::as_simd_f64s(numbers).0.iter().copied()
 }
 
