@@ -1,48 +1,41 @@
 //! Linear bounds, by backward substitution.
 //!
 //! To bound a linear function of a value from above, replace the value by what it was computed from, node by node, until only the
-//! input is left, where the box gives the maximum. Affine nodes are replaced exactly. A ReLU `h = max(0, g)` with
-//! `l <= g <= u` proved, and coefficient `c` on it, is replaced by a line above `c h`:
+//! input is left, where the domain gives the maximum. Affine nodes are replaced exactly. A unit `h = f(z)` with a range of `z` proved, and coefficient `c` on it, is replaced by a line above
+//! `c h` ([`crate::activation`]): for any slope `d`, `c f(z) <= d z + max(c f(x) - d x)`, where the maximum is over the ends of the range and the knots within. For a ReLU with `l <= z <= u`:
 //!
-//! - `l >= 0`: `h` is `g`, and the coefficient stays. `u <= 0`: `h` is 0.
-//! - `c >= 0`: for every `0 <= d <= c`, `c h <= d g + max(-d l, (c - d) u)` at both ends of `[l, u]`, hence between
-//!   them, because `c h` is convex in `g`. The chord, `d = c u / (u - l)`, is the least of these.
-//! - `c < 0`: for every `c <= d <= 0`, `c h <= d g`: if `g >= 0` because `c <= d`, if `g < 0` because `d g >= 0`. `d = c a` with
-//!   the slope `a` of the unit, anything from 0 to 1. A proof may choose it; a bad choice makes the bound
+//! - `l >= 0`: `h` is `z`, and the coefficient stays. `u <= 0`: `h` is 0.
+//! - `c >= 0`: the least of these lines is the chord, `d = c u / (u - l)`.
+//! - `c < 0`: `d = c a` with the slope `a` of the unit, anything from 0 to 1, and the maximum is 0. A proof may choose it; a bad choice makes the bound
 //!   worse, never wrong.
-//! - `c >= 0`, if the pre-activations are an affine function of one value `z` with a known range: `c h <= c a z + c d` with a
-//!   [tilted](Tilt) line, if `a z + d >= 0` and `a z + d >= g` for all `z` in that range. Each needs `d` to be at least the maximum of a linear
+//! - `c >= 0`, if the pre-activations are an affine function of one value `x` with a known range: `c h <= c a x + c d` with a
+//!   [tilted](Tilt) line, if `a x + d >= 0` and `a x + d >= z` for all `x` in that range. Each needs `d` to be at least the maximum of a linear
 //!   function over a box.
-//! - On a piece of the domain where `g >= 0` is known, any multiple `m g` with `m >= 0` may be added: it only makes the sum larger there. So
-//!   may `-m g` where `g <= 0`. A proof may choose the multipliers; whatever the sum of coefficients is rounded to, it is the sum for
-//!   some other multiplier of the same sign.
 //!
-//! What matters for soundness is thus only that `d` lies in its range, however it was rounded, and that the constant
-//! is an upper bound for that very `d`. The other source of error is the products of coefficients and weights: if `C` holds the
+//! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes the sum larger there. So
+//! may `-m (z - k)` where `z <= k`. A proof may choose the multipliers; whatever the sum of coefficients is rounded to, it is the sum for
+//! some other multiplier of the same sign.
+//!
+//! What matters for soundness is thus only that the constant
+//! is an upper bound for that very `d`, however it was rounded. The other source of error is the products of coefficients and weights: if `C` holds the
 //! coefficients and `P` the computed product `C W`, then `(C W) z <= P z + |P - C W| |z|`, where `|P - C W|` is at most
 //! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{Network, ValueId};
+use leo_network::{LayerId, Network, UnitId, ValueId, ValueMap};
 
-use crate::facts::{Cut, Lines, Side, Tilt, default_slope};
+use crate::activation::{above, line_above, touched};
+use crate::facts::{Cut, Lines, Target, Tilt};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::{Bound, Upper, slack, underflow};
 
-/// Something to bound: one element of a value, from one side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) element: usize,
-    pub(crate) side: Side,
-}
-
 /// What bounds of a layer's pre-activations are proved from.
 pub(crate) struct Setting<'a, N> {
     pub(crate) network: &'a Network,
-    pub(crate) layer: usize,
+    pub(crate) layer: LayerId,
     /// A proved range for every value before the layer.
-    pub(crate) ranges: &'a [Range<N>],
+    pub(crate) ranges: &'a ValueMap<Range<N>>,
     /// Those of the targets, in their order. Missing ones are the default.
     pub(crate) lines: &'a [&'a Lines],
     /// On which piece of the domain the bounds are to hold.
@@ -55,12 +48,12 @@ pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) ->
     let mut pass = Pass {
         setting,
         rows: targets.len(),
-        coefficients: vec![None; start.index() + 1],
+        coefficients: vec![None; start.index() + 1].into(),
         constants: vec![Upper::default(); targets.len()],
     };
     pass.begin(start, targets);
     for node in (0..start.index()).rev() {
-        if let Some(coefficients) = pass.coefficients[node + 1].take() {
+        if let Some(coefficients) = pass.coefficients[setting.network.result_of(node)].take() {
             pass.replace(node, coefficients);
         }
     }
@@ -72,7 +65,7 @@ pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) ->
 struct Pass<'a, N> {
     setting: &'a Setting<'a, N>,
     rows: usize,
-    coefficients: Vec<Option<Vec<N>>>,
+    coefficients: ValueMap<Option<Vec<N>>>,
     constants: Vec<Upper<N>>,
 }
 
@@ -81,24 +74,24 @@ impl<N: Number> Pass<'_, N> {
         let width = self.setting.network.shape(start).elements();
         let mut coefficients = vec![N::default(); self.rows * width];
         for (row, target) in coefficients.chunks_exact_mut(width).zip(targets) {
-            row[target.element] = N::of(target.side.sign());
+            row[target.unit] = N::of(target.side.sign());
         }
-        self.coefficients[start.index()] = Some(coefficients);
+        self.coefficients[start] = Some(coefficients);
     }
 
     /// Adds coefficients to those that a value has already.
     ///
     /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row any more.
     fn give(&mut self, value: ValueId, given: Vec<N>) {
-        let range = &self.setting.ranges[value.index()];
+        let range = &self.setting.ranges[value];
         let width = range.len();
         for (row, constant) in given.chunks_exact(width).zip(&mut self.constants) {
             if row.iter().any(|c| !c.is_finite()) {
                 constant.add_error(&N::of(f64::INFINITY));
             }
         }
-        let Some(present) = &mut self.coefficients[value.index()] else {
-            self.coefficients[value.index()] = Some(given);
+        let Some(present) = &mut self.coefficients[value] else {
+            self.coefficients[value] = Some(given);
             return;
         };
         for ((present, given), constant) in
@@ -119,7 +112,9 @@ impl<N: Number> Pass<'_, N> {
         let made = &self.setting.network.nodes()[node];
         let operand = made.operands()[0];
         match made.op() {
-            Op::Relu(_) => self.relax(node, &mut coefficients),
+            Op::Activation(_) => {
+                self.setting.network.layer_at(node).into_iter().for_each(|layer| self.relax(layer, &mut coefficients));
+            }
             Op::Sum(_) => self.give(made.operands()[1], coefficients.clone()),
             Op::Affine(map) => match map.action(self.setting.network.shape(operand)) {
                 Action::Move(moves) => coefficients = moves.backward(coefficients),
@@ -128,7 +123,7 @@ impl<N: Number> Pass<'_, N> {
                 }
                 Action::Sums(sums) => {
                     let product = sums.backward(&coefficients);
-                    let range = &self.setting.ranges[operand.index()];
+                    let range = &self.setting.ranges[operand];
                     add_errors_of_product(&mut self.constants, &coefficients, &sums, range);
                     if sums.has_bias() {
                         for (row, constant) in coefficients.chunks_exact(sums.outputs()).zip(&mut self.constants) {
@@ -145,7 +140,7 @@ impl<N: Number> Pass<'_, N> {
 
     /// Replaces coefficients on elements of a value plus, times or over constants.
     fn change_each(&mut self, operand: ValueId, arithmetic: Arithmetic, constants: &[f64], coefficients: &mut [N]) {
-        let range = &self.setting.ranges[operand.index()];
+        let range = &self.setting.ranges[operand];
         for (row, constant) in coefficients.chunks_exact_mut(constants.len()).zip(&mut self.constants) {
             for (element, (c, &k)) in row.iter_mut().zip(constants).enumerate() {
                 let factor = N::of(k);
@@ -166,45 +161,42 @@ impl<N: Number> Pass<'_, N> {
     }
 
     /// Replaces coefficients on a layer's outputs by those on pre-activations that stand for them.
-    fn relax(&mut self, layer: usize, coefficients: &mut [N]) {
-        let range = &self.setting.ranges[self.setting.network.pre_activation(layer).index()];
-        let width = range.len();
-        let zero = N::default();
+    fn relax(&mut self, layer: LayerId, coefficients: &mut [N]) {
+        let (network, of) = (self.setting.network, self.setting.network.activation(layer));
+        let range = &self.setting.ranges[network.pre_activation(layer)];
         self.tilt(layer, coefficients);
-        for (index, row) in coefficients.chunks_exact_mut(width).enumerate() {
+        for (index, row) in coefficients.chunks_exact_mut(range.len()).enumerate() {
             let lines = self.setting.lines.get(index);
             let constant = &mut self.constants[index];
             let slopes = lines.map(|lines| &lines.slopes).filter(|slopes| !slopes.is_empty());
             for (unit, c) in row.iter_mut().enumerate() {
-                let (l, u) = (&range.lower[unit], &range.upper[unit]);
-                if *l >= zero || c.is_zero() || !c.is_finite() {
+                let [first, last] = touched(of, &range.lower[unit], &range.upper[unit]);
+                let piece = &of.pieces()[first];
+                if c.is_zero() || !c.is_finite() || first == last && piece.is_identity() {
                     continue;
                 }
-                if *u <= zero {
-                    *c = zero.clone();
-                } else if *c > zero {
-                    let chord = u.share_of(&u.minus(l)).clamp(0.0, 1.0);
-                    let part = if chord.is_nan() { N::of(f64::INFINITY) } else { c.times(&N::of(chord)) };
-                    // Both are products of numbers that are not negative, the difference rounded up first.
-                    let left = above(part.times(&l.negative()));
-                    let right = above(c.minus(&part).up().times(u));
-                    constant.add_excess(&left.larger(&right));
-                    *c = part;
-                } else {
-                    let chosen = slopes.and_then(|slopes| slopes.get(&(layer, unit)).copied());
-                    let slope = chosen.filter(|slope| !slope.is_nan()).unwrap_or_else(|| default_slope(l, u));
-                    *c = c.times(&N::of(slope.clamp(0.0, 1.0)));
+                if first == last && piece.is_zero() {
+                    *c = N::default();
+                    continue;
                 }
+                let chosen = slopes.and_then(|slopes| slopes.get(&UnitId { layer, unit }).copied());
+                let (line, excess) = line_above(of, c, &range.at(unit), chosen);
+                match excess < N::default() {
+                    true => constant.add(&excess),
+                    false => constant.add_excess(&excess),
+                }
+                *c = line;
             }
-            for cut in self.setting.cuts.iter().filter(|cut| cut.layer == layer) {
-                row[cut.unit].add(&N::of(cut.addend()));
+            for cut in self.setting.cuts.iter().filter(|cut| cut.unit.layer == layer) {
+                row[cut.unit.unit].add(&N::of(cut.addend()));
+                constant.add_product(&N::of(cut.addend()), &N::of(-cut.knot));
             }
         }
     }
 
     /// Where lines above a layer's units are tilted: replaces positive coefficients on outputs of units that can be on or off by coefficients on what
     /// the layer's affine map reads.
-    fn tilt(&mut self, layer: usize, coefficients: &mut [N]) {
+    fn tilt(&mut self, layer: LayerId, coefficients: &mut [N]) {
         let Setting { network, ranges, lines, .. } = *self.setting;
         let tilt = |row: usize| lines.get(row)?.tilt.as_deref().filter(|tilt| tilt.layer == layer);
         let Some((dense, operand)) =
@@ -212,27 +204,27 @@ impl<N: Number> Pass<'_, N> {
         else {
             return;
         };
-        let range = &ranges[network.pre_activation(layer).index()];
-        let operands = &ranges[operand.index()];
+        let range = &ranges[network.pre_activation(layer)];
+        let operands = &ranges[operand];
         let (inner, width) = (operands.len(), range.len());
         let mut product = vec![N::default(); self.rows * inner];
         let rows = coefficients.chunks_exact_mut(width).zip(product.chunks_exact_mut(inner)).zip(&mut self.constants);
         for (row, ((coefficients, product), constant)) in rows.enumerate() {
             let Some(tilt) = tilt(row).filter(|tilt| tilt.is_about(network, self.setting.layer)) else { continue };
-            let (mut taken, mut above) = (Vec::new(), Vec::new());
+            let (mut taken, mut lines) = (Vec::new(), Vec::new());
             for (unit, c) in coefficients.iter_mut().enumerate() {
-                let is_open = !(range.lower[unit] >= N::default() || range.upper[unit] <= N::default());
-                if c.is_positive() && c.is_finite() && is_open {
-                    let first = above.len();
+                let [first, last] = touched(network.activation(layer), &range.lower[unit], &range.upper[unit]);
+                if c.is_positive() && c.is_finite() && first < last {
+                    let first = lines.len();
                     let weights = dense.weight().row(unit);
-                    above.extend(weights.iter().zip(tilt.shares(unit, weights)).map(|(weight, share)| weight * share));
+                    lines.extend(weights.iter().zip(tilt.shares(unit, weights)).map(|(weight, share)| weight * share));
                     let bias = dense.bias().map_or(0.0, |bias| bias[unit]);
-                    constant.add_product(c, &constant_above(&above[first..], weights, bias, operands));
+                    constant.add_product(c, &constant_above(&lines[first..], weights, bias, operands));
                     taken.push(std::mem::take(c));
                 }
             }
             if !taken.is_empty() {
-                let sums = Sums::of_rows(&above, inner);
+                let sums = Sums::of_rows(&lines, inner);
                 product.clone_from_slice(&sums.backward(&taken));
                 add_errors_of_product(std::slice::from_mut(constant), &taken, &sums, operands);
             }
@@ -242,8 +234,8 @@ impl<N: Number> Pass<'_, N> {
 
     /// The maximum over the domain.
     fn concretise(&self) -> Vec<Bound<N>> {
-        let range = &self.setting.ranges[ValueId::INPUT.index()];
-        let Some(coefficients) = &self.coefficients[ValueId::INPUT.index()] else {
+        let range = &self.setting.ranges[ValueId::INPUT];
+        let Some(coefficients) = &self.coefficients[ValueId::INPUT] else {
             return self.constants.iter().map(Upper::bound).collect();
         };
         let rows = coefficients.chunks_exact(range.len()).zip(&self.constants);
@@ -308,9 +300,4 @@ fn rounding<N: Number>(coefficient: &N, magnitude: &N) -> N {
         return N::default();
     }
     above(coefficient.abs().times(&N::of(f64::EPSILON)).plus(&underflow(1)).times(magnitude))
-}
-
-/// An upper bound of what was rounded to this product of numbers that are not negative.
-fn above<N: Number>(product: N) -> N {
-    if N::ROUNDS && product.is_zero() { N::of(f64::MIN_POSITIVE) } else { product.up() }
 }

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use leo_network::{LayerId, ValueId};
+
 use crate::number::Number;
 use crate::range::Range;
 
 /// Where elements of a basis come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// A value of the first network, by its index.
-    Value(usize),
-    /// What units of the first network are besides what is claimed of them: a layer, by its node.
-    Claim(usize),
+    /// A value of the first network.
+    Value(ValueId),
+    /// What units of a layer of the first network are besides what is claimed of them.
+    Claim(LayerId),
     /// The same for a layer of the second network.
-    Role(usize),
-    /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their difference: by its node.
-    Anchor(usize),
+    Role(LayerId),
+    /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their difference.
+    Anchor(ValueId),
 }
 
 /// Numbers that are known up to their ranges, in blocks.

@@ -1,17 +1,17 @@
 //! The certificate: a file with all that a stranger needs to be convinced. `docs/certificate.md` describes it for other programs.
 //!
-//! In the file, layers are the layers of ReLUs, counted from 0, and values of a network have the names that its own file gives them. In memory, a layer
-//! is its node and a value is a [`ValueId`], so that reading what is said of a network needs that network.
+//! In the file, layers are counted from 0, and values of a network have the names that its own file gives them. In memory, these are
+//! a [`LayerId`] and a [`ValueId`], so that reading what is said of a network needs that network.
 
 use std::sync::Arc;
 
 use leo_network::onnx::{Document, OnnxError};
-use leo_network::{Domain, DomainError, Model, Network, ValueId};
+use leo_network::{Activation, Domain, DomainError, LayerId, Model, Network, UnitId, ValueId};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::deviation::{Claim, Correspondence, Role};
-use crate::facts::{Lines, Side, Slopes, Tilt, Tree};
+use crate::deviation::{Correspondence, Expression, Mismatch};
+use crate::facts::{BoundProof, Lines, Side, Slopes, Target, Tilt, Tree};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
@@ -172,7 +172,9 @@ enum SideName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum TreeNode {
+    /// Layer and unit, and which knot of it if that is not the first.
     Split(usize, usize),
+    Knot(usize, usize, usize),
     Leaf(Leaf),
 }
 
@@ -215,6 +217,7 @@ enum ClaimEntry {
     Constant(f64),
     Linear(f64),
     Multiple(usize, f64),
+    Affine(f64, f64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -230,6 +233,7 @@ enum RoleEntry {
 enum OtherRole {
     Linear,
     Constant(f64),
+    Affine(f64, f64),
 }
 
 impl Certificate {
@@ -317,28 +321,28 @@ impl Link {
         is_last: bool,
     ) -> Result<Self, OnnxError> {
         let [first, second] = networks;
-        let nodes: Vec<usize> = first.network().relu_layers().collect();
-        let position = |node: usize| nodes.binary_search(&node).unwrap_or(usize::MAX);
         let name = |document: &Document, value: ValueId| document.name_of(value).map(str::to_owned);
         let anchors = pairs.anchors.iter().filter_map(|&(a, b)| Some((name(first, a)?, name(second, b)?)));
-        let layers = proof.layers.iter().zip(&pairs.claims).map(|(proof, claims)| Layer {
-            units: proof.units.iter().map(|status| status.letter()).collect(),
-            linear: proof.linear,
-            facts: proof.bounds.iter().map(|bound| Fact::new(bound, first.network())).collect(),
-            witnesses: proof.witnesses.clone(),
-            claims: claims
-                .iter()
-                .zip(&proof.units)
-                .enumerate()
-                .filter(|(_, (claim, status))| **claim != status.claim())
-                .map(|(unit, (&claim, _))| (unit, claim.into()))
-                .collect(),
+        let layers = first.network().layers().zip(&proof.layers).zip(&pairs.claims).map(|((layer, proof), claims)| {
+            let of = first.network().activation(layer);
+            let units = claims.iter().zip(&proof.units).enumerate();
+            let unusual = units.filter(|(_, (claim, status))| **claim != status.expression(of));
+            Layer {
+                units: proof.units.iter().map(|status| status.letter(of)).collect(),
+                linear: proof.linear,
+                facts: proof.bounds.iter().map(Fact::new).collect(),
+                witnesses: proof.witnesses.clone(),
+                claims: unusual.map(|(unit, (&claim, _))| (unit, claim.into())).collect(),
+            }
         });
-        let role = |role: &Role| match *role {
-            Role::Copy { layer, unit, factor: 1.0 } => RoleEntry::Copy(position(layer), unit),
-            Role::Copy { layer, unit, factor } => RoleEntry::Multiple(position(layer), unit, factor),
-            Role::Linear => RoleEntry::Other(OtherRole::Linear),
-            Role::Constant(constant) => RoleEntry::Other(OtherRole::Constant(constant)),
+        let role = |role: &Expression| match *role {
+            Expression::Multiple { of, factor: 1.0 } => RoleEntry::Copy(of.layer.index(), of.unit),
+            Expression::Multiple { of, factor } => RoleEntry::Multiple(of.layer.index(), of.unit, factor),
+            Expression::Affine { slope: 1.0, constant: 0.0 } => RoleEntry::Other(OtherRole::Linear),
+            Expression::Affine { slope: 0.0, constant } => RoleEntry::Other(OtherRole::Constant(constant)),
+            Expression::Affine { slope, constant } => RoleEntry::Other(OtherRole::Affine(slope, constant)),
+            // Which nothing in the second network can be: whoever reads that will say so.
+            Expression::Itself => RoleEntry::Other(OtherRole::Constant(f64::NAN)),
         };
         Ok(Self {
             layers: layers.collect(),
@@ -351,17 +355,18 @@ impl Link {
 
     /// What is said of the units of the first network.
     pub(crate) fn proof(&self, first: &Network, domain: &Domain) -> Result<Proof, Refusal> {
-        let nodes: Vec<usize> = first.relu_layers().collect();
         let mut layers = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {
-            let units = layer.units.chars().map(Status::of_letter).collect::<Option<Vec<Status>>>();
-            let unknown = || Refusal::Layer { layer: index, reason: "a letter that stands for nothing".to_owned() };
+            let refuse = |reason: &str| Refusal::Layer { layer: index, reason: reason.to_owned() };
+            let id = first.layer(index).ok_or_else(|| refuse("there is no such layer"))?;
+            let status = |letter: char| Status::of_letter(letter, first.activation(id));
+            let units = layer.units.chars().map(status).collect::<Option<Vec<Status>>>();
             let bounds = layer.facts.iter().map(|fact| {
                 let reason = "its case distinction is not whole, or too deep, or about what is not there";
-                fact.bound(&nodes, first).ok_or_else(|| Refusal::unit(index, fact.unit, reason))
+                fact.bound(first).ok_or_else(|| Refusal::unit(UnitId { layer: id, unit: fact.unit }, reason))
             });
             layers.push(LayerProof {
-                units: units.ok_or_else(unknown)?,
+                units: units.ok_or_else(|| refuse("a letter that stands for nothing"))?,
                 linear: layer.linear,
                 bounds: bounds.collect::<Result<_, Refusal>>()?,
                 witnesses: layer.witnesses.clone(),
@@ -374,26 +379,36 @@ impl Link {
 
     /// What is said of both networks.
     pub(crate) fn correspondence(&self, first: &Model, second: &Model) -> Result<Correspondence, Refusal> {
-        let nodes: Vec<usize> = first.network().relu_layers().collect();
+        let network = first.network();
         let mut claims = Vec::new();
-        for (index, layer) in self.layers.iter().enumerate() {
-            let implied = layer.units.chars().filter_map(Status::of_letter).map(Status::claim);
-            let mut implied: Vec<Claim> = implied.collect();
-            for (unit, claim) in &layer.claims {
-                let missing = || Refusal::unit(index, *unit, "something is claimed of a unit that is not there");
-                *implied.get_mut(*unit).ok_or_else(missing)? = (*claim).into();
+        for (layer, said) in network.layers().zip(&self.layers) {
+            let of = network.activation(layer);
+            let implied = said.units.chars().filter_map(|letter| Status::of_letter(letter, of));
+            let mut implied: Vec<Expression> = implied.map(|status| status.expression(of)).collect();
+            for &(unit, claim) in &said.claims {
+                let unit = UnitId { layer, unit };
+                let missing = || Refusal::unit(unit, "something is claimed of a unit that is not there");
+                *implied.get_mut(unit.unit).ok_or_else(missing)? = claim.of_layer(layer);
             }
             claims.push(implied);
         }
-        // A layer that is not there has no node; that copies of it make no sense is found later.
-        let node = |layer: usize| nodes.get(layer).copied().unwrap_or(usize::MAX);
-        let role = |role: &RoleEntry| match *role {
-            RoleEntry::Copy(layer, unit) => Role::Copy { layer: node(layer), unit, factor: 1.0 },
-            RoleEntry::Multiple(layer, unit, factor) => Role::Copy { layer: node(layer), unit, factor },
-            RoleEntry::Other(OtherRole::Linear) => Role::Linear,
-            RoleEntry::Other(OtherRole::Constant(constant)) => Role::Constant(constant),
+        let role = |layer: usize, (unit, role): (usize, &RoleEntry)| {
+            let (of, unit_of, factor) = match *role {
+                RoleEntry::Copy(of, unit) => (of, unit, 1.0),
+                RoleEntry::Multiple(of, unit, factor) => (of, unit, factor),
+                RoleEntry::Other(OtherRole::Linear) => return Ok(Expression::linear(0.0)),
+                RoleEntry::Other(OtherRole::Constant(constant)) => return Ok(Expression::constant(constant)),
+                RoleEntry::Other(OtherRole::Affine(slope, constant)) => {
+                    return Ok(Expression::Affine { slope, constant });
+                }
+            };
+            let of = network.layer(of).map(|layer| UnitId { layer, unit: unit_of });
+            of.map(|of| Expression::Multiple { of, factor }).ok_or(Mismatch::Expression { layer, unit })
         };
-        let roles = self.roles.iter().map(|roles| roles.iter().map(role).collect()).collect();
+        let roles = self.roles.iter().enumerate().map(|(layer, roles)| {
+            roles.iter().enumerate().map(|entry| role(layer, entry)).collect::<Result<Vec<_>, Mismatch>>()
+        });
+        let roles = roles.collect::<Result<Vec<_>, Mismatch>>()?;
         let mut anchors = Vec::new();
         for (mine, theirs) in &self.anchors {
             let (Some(mine), Some(theirs)) = (first.value_named(mine), second.value_named(theirs)) else {
@@ -408,121 +423,121 @@ impl Link {
 }
 
 impl Status {
-    fn letter(self) -> char {
+    /// A ReLU, or whatever has two pieces, is `-` or `+`; with more of them they are numbered.
+    fn letter(self, of: &Activation) -> char {
         match self {
-            Self::Inactive => '-',
-            Self::Active => '+',
+            Self::Stable(piece) if of.pieces().len() == 2 => ['-', '+'][piece],
+            Self::Stable(piece) => char::from_digit(piece as u32, 36).unwrap_or('?'),
             Self::Unstable => '~',
             Self::Undecided => '?',
         }
     }
 
-    fn of_letter(letter: char) -> Option<Self> {
-        [Self::Inactive, Self::Active, Self::Unstable, Self::Undecided]
-            .into_iter()
-            .find(|status| status.letter() == letter)
+    fn of_letter(letter: char, of: &Activation) -> Option<Self> {
+        let stable = (0..of.pieces().len()).map(Self::Stable);
+        stable.chain([Self::Unstable, Self::Undecided]).find(|status| status.letter(of) == letter)
     }
 }
 
-impl From<Claim> for ClaimEntry {
-    fn from(claim: Claim) -> Self {
+impl From<Expression> for ClaimEntry {
+    fn from(claim: Expression) -> Self {
         match claim {
-            Claim::Itself => Self::Itself,
-            Claim::Constant(constant) => Self::Constant(constant),
-            Claim::Linear(constant) => Self::Linear(constant),
-            Claim::Multiple { of, factor } => Self::Multiple(of, factor),
+            Expression::Itself => Self::Itself,
+            Expression::Affine { slope: 0.0, constant } => Self::Constant(constant),
+            Expression::Affine { slope: 1.0, constant } => Self::Linear(constant),
+            Expression::Affine { slope, constant } => Self::Affine(slope, constant),
+            Expression::Multiple { of, factor } => Self::Multiple(of.unit, factor),
         }
     }
 }
 
-impl From<ClaimEntry> for Claim {
-    fn from(entry: ClaimEntry) -> Self {
-        match entry {
-            ClaimEntry::Itself => Self::Itself,
-            ClaimEntry::Constant(constant) => Self::Constant(constant),
-            ClaimEntry::Linear(constant) => Self::Linear(constant),
-            ClaimEntry::Multiple(of, factor) => Self::Multiple { of, factor },
+impl ClaimEntry {
+    fn of_layer(self, layer: LayerId) -> Expression {
+        match self {
+            Self::Itself => Expression::Itself,
+            Self::Constant(constant) => Expression::constant(constant),
+            Self::Linear(constant) => Expression::linear(constant),
+            Self::Affine(slope, constant) => Expression::Affine { slope, constant },
+            Self::Multiple(unit, factor) => Expression::Multiple { of: UnitId { layer, unit }, factor },
         }
     }
 }
 
 impl Fact {
-    /// A bound of a layer's unit on one side.
-    pub fn new((unit, side, tree): &(usize, Side, Tree), network: &Network) -> Self {
-        let layers: Vec<usize> = network.relu_layers().collect();
-        let position = |node: usize| layers.binary_search(&node).unwrap_or(usize::MAX);
-        let side = if *side == Side::Lower { SideName::Lower } else { SideName::Upper };
+    /// A bound of a unit on one side.
+    pub fn new(BoundProof { target, tree }: &BoundProof) -> Self {
+        let side = if target.side == Side::Lower { SideName::Lower } else { SideName::Upper };
         let mut nodes = Vec::new();
         let mut ahead = vec![tree];
         while let Some(tree) = ahead.pop() {
             nodes.push(match tree {
-                Tree::Split { layer, unit, off, on } => {
-                    ahead.extend([&**on, off]);
-                    TreeNode::Split(position(*layer), *unit)
+                Tree::Split { unit: UnitId { layer, unit }, knot, halves: [below, above] } => {
+                    ahead.extend([&**above, below]);
+                    match knot {
+                        0 => TreeNode::Split(layer.index(), *unit),
+                        _ => TreeNode::Knot(layer.index(), *unit, *knot),
+                    }
                 }
                 Tree::Leaf { multipliers, lines } => {
                     let said = lines.slopes.iter().filter(|(_, slope)| !slope.is_nan());
-                    let slopes = said.map(|(&(layer, unit), &slope)| (position(layer), unit, slope)).collect();
+                    let slopes = said.map(|(id, &slope)| (id.layer.index(), id.unit, slope)).collect();
                     let tilt = lines.tilt.as_deref().map(|tilt| {
                         let [place, on] = [&tilt.position, &tilt.on].map(|parts| to_hexadecimal(parts));
-                        Box::new(TiltEntry {
-                            layer: position(tilt.layer),
-                            position: place,
-                            on,
-                            softness: tilt.softness,
-                        })
+                        Box::new(TiltEntry { layer: tilt.layer.index(), position: place, on, softness: tilt.softness })
                     });
                     TreeNode::Leaf(Leaf { slopes, multipliers: multipliers.clone(), tilt })
                 }
             });
         }
-        Self { unit: *unit, side, tree: nodes }
+        Self { unit: target.unit, side, tree: nodes }
     }
 
     /// The same for a layer of a network, if that has all that is named here, and the tree is a whole one, and not too deep.
-    pub fn of_layer(&self, network: &Network, layer: usize) -> Option<(usize, Side, Tree)> {
-        let layers: Vec<usize> = network.relu_layers().collect();
-        let (unit, side, tree) = self.bound(&layers, network)?;
-        let is_there = unit < network.nodes()[layer].shape().elements() && tree.is_about(network, layer);
-        is_there.then_some((unit, side, tree))
+    pub fn of_layer(&self, network: &Network, layer: LayerId) -> Option<BoundProof> {
+        let bound = self.bound(network)?;
+        (bound.target.unit < network.width(layer) && bound.tree.is_about(network, layer)).then_some(bound)
     }
 
-    fn bound(&self, layers: &[usize], network: &Network) -> Option<(usize, Side, Tree)> {
+    fn bound(&self, network: &Network) -> Option<BoundProof> {
         let mut nodes = self.tree.iter();
-        let tree = subtree(&mut nodes, layers, network, 0)?;
+        let tree = subtree(&mut nodes, network, 0)?;
         let side = if self.side == SideName::Lower { Side::Lower } else { Side::Upper };
-        nodes.next().is_none().then_some((self.unit, side, tree))
+        nodes.next().is_none().then_some(BoundProof { target: Target { unit: self.unit, side }, tree })
     }
 }
 
-fn subtree(
-    nodes: &mut std::slice::Iter<'_, TreeNode>,
-    layers: &[usize],
-    network: &Network,
-    depth: usize,
-) -> Option<Tree> {
-    match nodes.next().filter(|_| depth <= MAX_DEPTH)? {
-        TreeNode::Split(layer, unit) => {
-            let mut half = || Some(Box::new(subtree(nodes, layers, network, depth + 1)?));
-            Some(Tree::Split { layer: *layers.get(*layer)?, unit: *unit, off: half()?, on: half()? })
+fn subtree(nodes: &mut std::slice::Iter<'_, TreeNode>, network: &Network, depth: usize) -> Option<Tree> {
+    let (layer, unit, knot) = match nodes.next().filter(|_| depth <= MAX_DEPTH)? {
+        TreeNode::Split(layer, unit) => (*layer, *unit, 0),
+        TreeNode::Knot(layer, unit, knot) => (*layer, *unit, *knot),
+        TreeNode::Leaf(leaf) => {
+            return leaf
+                .lines(network)
+                .filter(|_| leaf.multipliers.len() <= depth)
+                .map(|lines| Tree::Leaf { multipliers: leaf.multipliers.clone(), lines });
         }
-        TreeNode::Leaf(leaf) if leaf.multipliers.len() <= depth => {
-            let mut slopes = Slopes::new();
-            for &(layer, unit, slope) in &leaf.slopes {
-                let node = *layers.get(layer)?;
-                let is_there = unit < network.nodes()[node].shape().elements();
-                is_there.then(|| slopes.insert((node, unit), slope))?;
+    };
+    let mut half = || Some(Box::new(subtree(nodes, network, depth + 1)?));
+    let halves = [half()?, half()?];
+    Some(Tree::Split { unit: UnitId { layer: network.layer(layer)?, unit }, knot, halves })
+}
+
+impl Leaf {
+    /// The lines, if all units are there that they are about.
+    fn lines(&self, network: &Network) -> Option<Lines> {
+        let mut slopes = Slopes::new();
+        for &(layer, unit, slope) in &self.slopes {
+            let layer = network.layer(layer)?;
+            (unit < network.width(layer)).then(|| slopes.insert(UnitId { layer, unit }, slope))?;
+        }
+        let tilt = match self.tilt.as_deref() {
+            None => None,
+            Some(TiltEntry { layer, position, on, softness }) => {
+                let (position, on) = (from_hexadecimal(position)?, from_hexadecimal(on)?);
+                Some(Arc::new(Tilt { layer: network.layer(*layer)?, position, on, softness: *softness }))
             }
-            let tilt = match leaf.tilt.as_deref() {
-                None => None,
-                Some(TiltEntry { layer, position, on, softness }) => {
-                    let (position, on) = (from_hexadecimal(position)?, from_hexadecimal(on)?);
-                    Some(Arc::new(Tilt { layer: *layers.get(*layer)?, position, on, softness: *softness }))
-                }
-            };
-            Some(Tree::Leaf { multipliers: leaf.multipliers.clone(), lines: Lines { slopes, tilt } })
-        }
-        TreeNode::Leaf(_) => None,
+        };
+        Some(Lines { slopes, tilt })
     }
 }
 

@@ -1,11 +1,11 @@
 //! The checker: which ranges of pre-activations are proved.
 
-use leo_network::{Domain, DomainError, Network, ValueId};
+use leo_network::{Domain, DomainError, LayerId, Network, ValueId, ValueMap};
 use rayon::prelude::*;
 
-use crate::backward::{self, Setting, Target};
+use crate::backward::{self, Setting};
 use crate::exact::Exact;
-use crate::facts::{Cut, Lines, Side, Tree};
+use crate::facts::{BoundProof, Cut, Lines, Side, Target, Tree};
 use crate::number::Number;
 use crate::range::Range;
 use crate::sound::Bound;
@@ -15,8 +15,8 @@ use crate::sound::Bound;
 pub struct Checker<'n, N = f64> {
     network: &'n Network,
     /// Of the input, and of what each node made, up to the pre-activations of the layer it stands at.
-    ranges: Vec<Range<N>>,
-    layer: Option<usize>,
+    ranges: ValueMap<Range<N>>,
+    layer: Option<LayerId>,
     /// How many bounds go through one matrix product.
     block: usize,
     /// How much work is left for intervals of exact numbers, in products of words of 64 bits. Without any, nothing is known of what follows.
@@ -27,7 +27,7 @@ pub struct Checker<'n, N = f64> {
 #[derive(Clone, Debug)]
 pub struct Facts<'n, N = f64> {
     network: &'n Network,
-    ranges: Vec<Range<N>>,
+    ranges: ValueMap<Range<N>>,
 }
 
 impl<'n, N: Number> Facts<'n, N> {
@@ -38,11 +38,11 @@ impl<'n, N: Number> Facts<'n, N> {
 
     /// Where a value can lie.
     pub fn range(&self, value: ValueId) -> &Range<N> {
-        &self.ranges[value.index()]
+        &self.ranges[value]
     }
 
     /// Where the input, and what each node makes, can lie.
-    pub fn ranges(&self) -> &[Range<N>] {
+    pub fn ranges(&self) -> &ValueMap<Range<N>> {
         &self.ranges
     }
 }
@@ -72,15 +72,14 @@ impl<'n, N: Number> Checker<'n, N> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let rows = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
         let block = if N::ROUNDS { rows } else { 1 };
-        Ok(Self { network, ranges: vec![Range::of_domain(&domain)], layer: None, block, work: EXACT_WORK })
+        Ok(Self { network, ranges: vec![Range::of_domain(&domain)].into(), layer: None, block, work: EXACT_WORK })
     }
 
-    /// Goes on to the next layer of ReLUs, whose node it returns, and proves ranges of its pre-activations by intervals,
+    /// Goes on to the next layer, which it returns, and proves ranges of its pre-activations by intervals,
     /// from all that was proved of the layers before.
-    pub fn next_layer(&mut self) -> Option<usize> {
-        let rest = self.layer.map_or(0, |done| done + 1)..self.network.nodes().len();
-        let layer = rest.into_iter().find(|&node| self.network.is_layer(node))?;
-        self.go_to(layer);
+    pub fn next_layer(&mut self) -> Option<LayerId> {
+        let layer = self.network.layer(self.layer.map_or(0, |done| done.index() + 1))?;
+        self.go_to(self.network.output_of(layer).index() - 1);
         self.layer = Some(layer);
         Some(layer)
     }
@@ -89,7 +88,7 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// If it has not come there yet.
-    pub fn go_back(&mut self, layer: usize) {
+    pub fn go_back(&mut self, layer: LayerId) {
         assert!(self.layer.is_some_and(|now| layer <= now), "a layer that it has come to");
         self.ranges.truncate(self.network.pre_activation(layer).index() + 1);
         self.layer = Some(layer);
@@ -99,13 +98,14 @@ impl<'n, N: Number> Checker<'n, N> {
     fn go_to(&mut self, end: usize) {
         for node in self.ranges.len() - 1..end {
             let made = &self.network.nodes()[node];
-            let operand = &self.ranges[made.operands()[0].index()];
+            let operand = &self.ranges[made.operands()[0]];
             self.work -= self.network.multiply_adds_of(made) as f64 * N::words(&operand.upper);
             let known = self.work > 0.0 || N::ROUNDS;
-            self.ranges.push(match known {
+            let range = match known {
                 true => Range::of_node(self.network, node, &self.ranges),
                 false => Range::unknown(made.shape().elements()),
-            });
+            };
+            self.ranges.push(range);
         }
     }
 
@@ -119,12 +119,12 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// If it has not come there yet.
-    pub fn range(&self, layer: usize) -> &Range<N> {
-        &self.ranges[self.network.pre_activation(layer).index()]
+    pub fn range(&self, layer: LayerId) -> &Range<N> {
+        &self.ranges[self.network.pre_activation(layer)]
     }
 
     /// Proved ranges of the input, and of what each node up to here made.
-    pub fn ranges(&self) -> &[Range<N>] {
+    pub fn ranges(&self) -> &ValueMap<Range<N>> {
         &self.ranges
     }
 
@@ -133,26 +133,20 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
-    pub fn prove_linear(&mut self, bounds: &[(usize, Side)], lines: &[&Lines]) {
+    pub fn prove_linear(&mut self, bounds: &[Target], lines: &[&Lines]) {
         self.prove_linear_telling(bounds, lines, &|_| ());
     }
 
     /// The same, and says from time to time how many bounds more are done.
-    pub(crate) fn prove_linear_telling(
-        &mut self,
-        bounds: &[(usize, Side)],
-        lines: &[&Lines],
-        done: &(dyn Fn(usize) + Sync),
-    ) {
+    pub(crate) fn prove_linear_telling(&mut self, bounds: &[Target], lines: &[&Lines], done: &(dyn Fn(usize) + Sync)) {
         let layer = self.layer.expect("the checker stands at a layer");
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
             let lines = lines.get(index * self.block..).unwrap_or_default();
             let setting = Setting { network: self.network, layer, ranges: &self.ranges, lines, cuts: &[] };
-            let targets: Vec<Target> = block.iter().map(|&(element, side)| Target { element, side }).collect();
-            let limits = limits(&setting, &targets);
+            let limits = limits(&setting, block);
             done(block.len());
-            targets.into_iter().zip(limits).collect::<Vec<_>>()
+            block.iter().copied().zip(limits).collect::<Vec<_>>()
         });
         for (target, limit) in limits.collect::<Vec<_>>().into_iter().flatten() {
             self.keep(layer, target, limit);
@@ -163,7 +157,7 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
-    pub fn prove_splits(&mut self, bounds: &[(usize, Side, Tree)]) {
+    pub fn prove_splits(&mut self, bounds: &[BoundProof]) {
         self.prove_splits_telling(bounds, &|_| (), &|| false);
     }
 
@@ -171,20 +165,19 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// As for [`Self::prove_splits`].
-    pub fn prove_splits_until(&mut self, bounds: &[(usize, Side, Tree)], stop: &(dyn Fn() -> bool + Sync)) {
+    pub fn prove_splits_until(&mut self, bounds: &[BoundProof], stop: &(dyn Fn() -> bool + Sync)) {
         self.prove_splits_telling(bounds, &|_| (), stop);
     }
 
     /// The same, and says from time to time how many bounds more are done.
     pub(crate) fn prove_splits_telling(
         &mut self,
-        bounds: &[(usize, Side, Tree)],
+        bounds: &[BoundProof],
         done: &(dyn Fn(usize) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
     ) {
         let layer = self.layer.expect("the checker stands at a layer");
-        let limit = |(element, side, tree): &(usize, Side, Tree)| {
-            let target = Target { element: *element, side: *side };
+        let limit = |&BoundProof { target, ref tree }: &BoundProof| {
             let limit = self.limit_of_tree(layer, target, tree, &mut self.ranges.clone(), &mut Vec::new(), stop);
             done(1);
             (target, limit)
@@ -198,17 +191,17 @@ impl<'n, N: Number> Checker<'n, N> {
     /// What a tree proves on the piece of the domain that `cuts` leave, where `ranges` hold.
     fn limit_of_tree(
         &self,
-        layer: usize,
+        layer: LayerId,
         target: Target,
         tree: &Tree,
-        ranges: &mut Vec<Range<N>>,
+        ranges: &mut ValueMap<Range<N>>,
         cuts: &mut Vec<Cut>,
         stop: &dyn Fn() -> bool,
     ) -> N {
         if stop() {
             return N::of(f64::INFINITY);
         }
-        let (cut, unit, off, on) = match tree {
+        let (unit, knot, halves) = match tree {
             Tree::Leaf { multipliers, lines } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
@@ -216,29 +209,33 @@ impl<'n, N: Number> Checker<'n, N> {
                 let setting = Setting { network: self.network, layer, ranges, lines: &[lines], cuts };
                 return limits(&setting, &[target]).remove(0);
             }
-            Tree::Split { layer, unit, off, on } => (*layer, *unit, off, on),
+            Tree::Split { unit, knot, halves } => (*unit, *knot, halves),
         };
-        assert!(cut < layer && self.network.is_layer(cut), "an earlier layer of ReLUs");
-        let value = self.network.pre_activation(cut).index();
-        let (lower, upper) = (ranges[value].lower[unit].clone(), ranges[value].upper[unit].clone());
-        ranges[value].upper[unit] = upper.smaller(&N::default());
-        cuts.push(Cut { layer: cut, unit, on: false, multiplier: 0.0 });
-        let off = self.limit_of_tree(layer, target, off, ranges, cuts, stop);
-        cuts.pop();
-        ranges[value].upper[unit] = upper;
-        ranges[value].lower[unit] = lower.positive_part();
-        cuts.push(Cut { layer: cut, unit, on: true, multiplier: 0.0 });
-        let on = self.limit_of_tree(layer, target, on, ranges, cuts, stop);
-        cuts.pop();
-        ranges[value].lower[unit] = lower;
-        off.larger(&on)
+        assert!(unit.layer < layer, "an earlier layer");
+        let (value, knot) =
+            (self.network.pre_activation(unit.layer), self.network.activation(unit.layer).knots()[knot]);
+        let whole = ranges[value].at(unit.unit);
+        let limits = [Side::Lower, Side::Upper].map(|side| {
+            let range = &mut ranges[value];
+            match side {
+                Side::Lower => range.upper[unit.unit] = whole.upper.smaller(&N::of(knot)),
+                Side::Upper => range.lower[unit.unit] = whole.lower.larger(&N::of(knot)),
+            }
+            cuts.push(Cut { unit, knot, side, multiplier: 0.0 });
+            let limit = self.limit_of_tree(layer, target, &halves[side as usize], ranges, cuts, stop);
+            cuts.pop();
+            let range = &mut ranges[value];
+            (range.lower[unit.unit], range.upper[unit.unit]) = (whole.lower.clone(), whole.upper.clone());
+            limit
+        });
+        limits[0].larger(&limits[1])
     }
 
-    fn keep(&mut self, layer: usize, target: Target, limit: N) {
-        let range = &mut self.ranges[self.network.pre_activation(layer).index()];
+    fn keep(&mut self, layer: LayerId, target: Target, limit: N) {
+        let range = &mut self.ranges[self.network.pre_activation(layer)];
         match target.side {
-            Side::Lower => range.tighten(target.element, Some(N::default().minus(&limit)), None),
-            Side::Upper => range.tighten(target.element, None, Some(limit)),
+            Side::Lower => range.tighten(target.unit, Some(N::default().minus(&limit)), None),
+            Side::Upper => range.tighten(target.unit, None, Some(limit)),
         }
     }
 }
@@ -246,7 +243,7 @@ impl<'n, N: Number> Checker<'n, N> {
 /// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
 fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<N> {
     let exactly = |row: usize| {
-        let ranges = setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?;
+        let ranges = ValueMap::from(setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?);
         let Setting { network, layer, cuts, .. } = *setting;
         let lines = setting.lines.get(row).map(std::slice::from_ref).unwrap_or_default();
         let setting = Setting { network, layer, ranges: &ranges, lines, cuts };

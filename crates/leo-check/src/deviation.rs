@@ -4,16 +4,16 @@
 //! what else is said to be the same in both (*anchors*). What is not in the basis is expressed by it. What an expression misses is a new element of the basis, an
 //! *error symbol*, whose range is computed here, from ranges that are proved:
 //!
-//! - a unit of the first network is said to be a constant, or its pre-activation and a constant, or a multiple of another unit. How far `relu(g)`
-//!   can be from that follows from the range of `g`: nothing if a unit that is said to be 0 is proved to be off, or one that is said to be its
+//! - a unit of the first network is said to be an affine function of its pre-activation `g`, or a multiple of another unit. How far `f(g)`
+//!   can be from that follows from the range of `g`: nothing if a ReLU that is said to be 0 is proved to be off, or one that is said to be its
 //!   pre-activation is proved to be on;
-//! - a unit of the second network is said to be a multiple of a unit of the first. Or it is said to be its pre-activation, or a
-//!   constant: how far it can be from that follows from the bounds of its expression.
+//! - a unit of the second network is said to be a multiple of a unit of the first. Or it is said to be an affine function of its pre-activation:
+//!   how far it can be from that follows from the bounds of its expression.
 //!
-//! # Two ReLUs that are nearly the same
+//! # Two units that are nearly the same
 //!
-//! Let `g'` and `g` be two pre-activations, and `e = g' - g`. Then `relu(g') - relu(g) = λ e` with `λ` from 0 to 1, because a ReLU is nowhere decreasing and brings no
-//! two numbers further apart. So the second unit is the first plus `e / 2`, which is an expression like any other and passes on through affine maps,
+//! Let `g'` and `g` be two pre-activations, and `e = g' - g`. Then `f(g') - f(g) = λ e` with `λ` between the least and the greatest slope of the pieces that they touch: for a ReLU from 0 to 1.
+//! So the second unit is the first plus `e / 2`, which is an expression like any other and passes on through affine maps,
 //! where it may cancel with others, plus a symbol of size `|e| / 2`. Where both units are always on it is the first plus all of `e`, and where
 //! both are always off it is the first: what the symbol can be is then nothing. [`near`] takes what leaves least.
 //!
@@ -22,50 +22,69 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use leo_network::{Network, Node, ValueId};
+use leo_network::activation::Piece;
+use leo_network::{Activation, LayerId, Network, Node, UnitId, ValueId, ValueMap, product_and_error, sum_and_error};
 
+use crate::activation::{beyond, touched};
 use crate::basis::{Basis, Room, Source};
 use crate::checker::Facts;
 use crate::forms::{Forms, Gap, Multiple, Sum};
 use crate::number::Number;
-use crate::range::Range;
+use crate::range::{Interval, Range};
 use crate::same::same_outputs;
 
-/// What a unit of the first network is expressed by.
+/// What a unit is expressed by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Claim {
-    /// It is in the basis.
+pub enum Expression<U = UnitId> {
+    /// A unit of the first network that is in the basis.
     Itself,
-    /// A constant.
-    Constant(f64),
-    /// Its pre-activation, plus a constant.
-    Linear(f64),
-    /// A unit of the same layer that is in the basis has a pre-activation that is this one's, but for a factor: `relu(c g) = c relu(g)`, and for
-    /// a negative factor `relu(-c g) = c relu(g) - c g`.
+    /// Its pre-activation times a slope, plus a constant: what it is as long as it stays on one piece.
+    Affine {
+        /// 0 for a constant.
+        slope: f64,
+        /// 0 where it is one of a ReLU's pieces.
+        constant: f64,
+    },
+    /// Another unit of the first network has a pre-activation that is this one's, but for a factor: `relu(c g) = c relu(g)`, and for
+    /// a negative factor `relu(-c g) = c relu(g) - c g`. For a unit of the first network it is one of the same layer that is in the basis; for one of
+    /// the second, any unit, whatever that is expressed by, and the factor is more than 0.
     Multiple {
         /// Which unit.
-        of: usize,
+        of: U,
         /// What its pre-activation is to be multiplied by.
         factor: f64,
     },
 }
 
-/// What a unit of the second network is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Role {
-    /// A multiple of a unit of the first network, whatever that is expressed by.
-    Copy {
-        /// Its layer's node in the first network.
-        layer: usize,
-        /// Which of its units.
-        unit: usize,
-        /// More than 0.
-        factor: f64,
-    },
-    /// Its pre-activation, because it is always on.
-    Linear,
-    /// A constant, such as 0 because it is always off.
-    Constant(f64),
+impl<U> Expression<U> {
+    /// A constant.
+    pub const fn constant(constant: f64) -> Self {
+        Self::Affine { slope: 0.0, constant }
+    }
+
+    /// The pre-activation, plus a constant.
+    pub const fn linear(constant: f64) -> Self {
+        Self::Affine { slope: 1.0, constant }
+    }
+
+    /// What a unit is that stays on a piece.
+    pub fn of_piece(piece: &Piece) -> Self {
+        Self::Affine { slope: piece.slope, constant: piece.constant }
+    }
+
+    /// A unit of the first network, as it is.
+    pub fn copy(of: U) -> Self {
+        Self::Multiple { of, factor: 1.0 }
+    }
+
+    /// The same by units that are called otherwise.
+    pub fn map<V>(self, name: impl Fn(U) -> V) -> Expression<V> {
+        match self {
+            Self::Itself => Expression::Itself,
+            Self::Affine { slope, constant } => Expression::Affine { slope, constant },
+            Self::Multiple { of, factor } => Expression::Multiple { of: name(of), factor },
+        }
+    }
 }
 
 /// Which parts of two networks belong together.
@@ -73,10 +92,10 @@ pub enum Role {
 pub struct Correspondence {
     /// Values that are about the same in both networks, besides their inputs.
     pub anchors: Vec<(ValueId, ValueId)>,
-    /// For each layer of ReLUs of the first network, what its units are expressed by.
-    pub claims: Vec<Vec<Claim>>,
-    /// For each layer of ReLUs of the second network, what its units are.
-    pub roles: Vec<Vec<Role>>,
+    /// For each layer of the first network, what its units are expressed by.
+    pub claims: Vec<Vec<Expression>>,
+    /// For each layer of the second network, what its units are expressed by.
+    pub roles: Vec<Vec<Expression>>,
 }
 
 /// Why a correspondence makes no sense.
@@ -89,7 +108,7 @@ pub enum Mismatch {
     /// A layer has another number of units than something is said of.
     #[error("something is said of {said} units of layer {layer}, which has {units}")]
     Layer {
-        /// Which of the layers of ReLUs, counted from 0.
+        /// Which of the layers, counted from 0.
         layer: usize,
         /// Its units.
         units: usize,
@@ -99,7 +118,7 @@ pub enum Mismatch {
     /// Something is said of more layers or fewer than there are.
     #[error("something is said of {said} layers, and there are {layers}")]
     Layers {
-        /// How many layers of ReLUs there are.
+        /// How many layers there are.
         layers: usize,
         /// How many something is said of.
         said: usize,
@@ -138,7 +157,7 @@ pub struct Difference<N> {
     /// How far each element of each output can be apart.
     pub deviation: Vec<Vec<N>>,
     /// Where all values of the second network lie, if that was asked for.
-    pub ranges: Vec<Range<N>>,
+    pub ranges: ValueMap<Range<N>>,
 }
 
 /// The same as [`deviation`], and if that is asked for, where all values of the second network lie.
@@ -165,18 +184,18 @@ pub fn difference<N: Number>(
     if is_same(first, second) {
         let nothing = |&value: &ValueId| vec![N::default(); first.shape(value).elements()];
         let deviation = first.outputs().iter().map(nothing).collect();
-        return Ok(Difference { deviation, ranges: facts.ranges().to_vec() });
+        return Ok(Difference { deviation, ranges: facts.ranges().clone() });
     }
     let mut room = Room::new::<N>();
     let mut basis = Basis::new();
     let expressed = Expressed::new(facts, pairs, &mut basis, &mut room)?;
-    let mut ranges = Vec::new();
+    let mut ranges = ValueMap::default();
     let input = with_ranges.then(|| facts.range(ValueId::INPUT).clone());
     ranges.extend(input);
     let made = expressed.of_second(facts, second, pairs, &mut basis, &mut ranges, &mut room)?;
     let outputs = first.outputs().iter().zip(second.outputs());
     let distances = |(a, b): (&ValueId, &ValueId)| {
-        let (first, second) = (&expressed.forms[a.index()], &made[b.index()]);
+        let (first, second) = (&expressed.forms[*a], &made[*b]);
         let row = |row| second.distance(row, Multiple { forms: first, row, factor: 1.0 }, &basis);
         (0..second.len()).map(row).collect::<Vec<N>>()
     };
@@ -234,12 +253,11 @@ fn is_same(first: &Network, second: &Network) -> bool {
 }
 
 fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -> Result<(), Mismatch> {
-    let layers: Vec<usize> = network.relu_layers().collect();
-    if layers.len() != said.len() {
-        return Err(Mismatch::Layers { layers: layers.len(), said: said.len() });
+    let layers = network.layers().len();
+    if layers != said.len() {
+        return Err(Mismatch::Layers { layers, said: said.len() });
     }
-    for (layer, (node, said)) in layers.into_iter().zip(said).enumerate() {
-        let units = network.nodes()[node].shape().elements();
+    for (layer, (units, said)) in network.hidden().into_iter().zip(said).enumerate() {
         if units != said {
             return Err(Mismatch::Layer { layer, units, said });
         }
@@ -250,7 +268,7 @@ fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -
 /// The first network, expressed by the basis.
 struct Expressed<N> {
     /// What each value is. An anchor is in the basis.
-    forms: Vec<Forms<N>>,
+    forms: ValueMap<Forms<N>>,
     /// What each anchor was before it was put into the basis.
     anchors: BTreeMap<ValueId, Forms<N>>,
 }
@@ -263,32 +281,28 @@ impl<N: Number> Expressed<N> {
         room: &mut Room,
     ) -> Result<Self, Mismatch> {
         let network = facts.network();
-        let input = Source::Value(ValueId::INPUT.index());
+        let input = Source::Value(ValueId::INPUT);
         basis.insert(input, facts.range(ValueId::INPUT).clone(), 0);
-        let mut forms = vec![Forms::identity(input, network.input().elements())];
+        let mut forms = ValueMap::from(vec![Forms::identity(input, network.input().elements())]);
         let is_anchor: HashSet<ValueId> = pairs.anchors.iter().map(|&(anchor, _)| anchor).collect();
         let mut anchors = BTreeMap::new();
-        let mut layers = pairs.claims.iter().enumerate();
         let mut depth = 0;
         for (index, node) in network.nodes().iter().enumerate() {
             let value = network.result_of(index);
-            let source = Source::Value(value.index());
-            let mut made = if node.op().is_relu() {
-                let (layer, claims) = layers.next().expect("as many as there are layers");
-                depth = layer + 1;
+            let source = Source::Value(value);
+            let mut made = if let Some(layer) = network.layer_at(index) {
+                let (of, claims) = (network.activation(layer), &pairs.claims[layer.index()]);
+                depth = layer.index() + 1;
                 let range = facts.range(node.operands()[0]);
-                basis.insert(source, range.positive(), depth);
-                let units = Units {
-                    claims,
-                    given: &forms[node.operands()[0].index()],
-                    own: &Forms::identity(source, claims.len()),
-                    range,
-                };
-                let claimed = |unit| units.claimed(unit, basis).ok_or(Mismatch::Expression { layer, unit });
+                basis.insert(source, range.activated(of), depth);
+                let own = &Forms::identity(source, claims.len());
+                let units = Units { layer, of, claims, given: &forms[node.operands()[0]], own, range };
+                let impossible = |unit| Mismatch::Expression { layer: layer.index(), unit };
+                let claimed = |unit| units.claimed(unit, basis).ok_or(impossible(unit));
                 let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, Source::Claim(index), depth, basis, room).ok_or(Mismatch::TooLarge)?
+                Forms::collected(&outputs, Source::Claim(layer), depth, basis, room).ok_or(Mismatch::TooLarge)?
             } else {
-                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
                 Forms::of_node(network, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
             };
             if is_anchor.contains(&value) {
@@ -308,45 +322,45 @@ impl<N: Number> Expressed<N> {
         second: &Network,
         pairs: &Correspondence,
         basis: &mut Basis<N>,
-        ranges: &mut Vec<Range<N>>,
+        ranges: &mut ValueMap<Range<N>>,
         room: &mut Room,
-    ) -> Result<Vec<Forms<N>>, Mismatch> {
-        let mut forms = vec![self.forms[ValueId::INPUT.index()].clone()];
+    ) -> Result<ValueMap<Forms<N>>, Mismatch> {
+        let mut forms = ValueMap::from(vec![self.forms[ValueId::INPUT].clone()]);
         let last_reader = last_readers(second);
         let anchors: HashMap<ValueId, ValueId> = pairs.anchors.iter().map(|&(anchor, value)| (value, anchor)).collect();
-        let mut layers = pairs.roles.iter().enumerate();
         let mut depth = 0;
         for (index, node) in second.nodes().iter().enumerate() {
             let value = second.result_of(index);
-            let mut made = if node.op().is_relu() {
-                let (layer, roles) = layers.next().expect("as many as there are layers");
-                depth = layer + 1;
-                let given = &forms[node.operands()[0].index()];
-                let played = |(unit, &role): (usize, &Role)| {
-                    self.played(facts, given, unit, role, basis).ok_or(Mismatch::Expression { layer, unit })
+            let mut made = if let Some(layer) = second.layer_at(index) {
+                depth = layer.index() + 1;
+                let (given, of) = (&forms[node.operands()[0]], second.activation(layer));
+                let played = |(unit, &role): (usize, &Expression)| {
+                    let impossible = Mismatch::Expression { layer: layer.index(), unit };
+                    self.played(facts, of, given, unit, role, basis).ok_or(impossible)
                 };
-                let outputs = roles.iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, Source::Role(index), depth, basis, room).ok_or(Mismatch::TooLarge)?
+                let outputs =
+                    pairs.roles[layer.index()].iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
+                Forms::collected(&outputs, Source::Role(layer), depth, basis, room).ok_or(Mismatch::TooLarge)?
             } else {
-                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[operand.index()]).collect();
+                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
                 Forms::of_node(second, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
             };
             if let Some(anchor) = anchors.get(&value) {
                 let difference = |row: usize| self.anchored(&made, *anchor, row);
                 let sums: Vec<_> = (0..made.len()).map(difference).collect();
-                made = Forms::collected(&sums, Source::Anchor(index), depth, basis, room).ok_or(Mismatch::TooLarge)?;
+                made = Forms::collected(&sums, Source::Anchor(value), depth, basis, room).ok_or(Mismatch::TooLarge)?;
             }
             if !ranges.is_empty() {
                 let mut range = Range::of_node(second, index, ranges);
                 for row in 0..made.len() {
-                    let (least, most) = made.bounds(row, basis);
-                    range.tighten(row, Some(least), Some(most));
+                    let Interval { lower, upper } = made.bounds(row, basis);
+                    range.tighten(row, Some(lower), Some(upper));
                 }
                 ranges.push(range);
             }
             forms.push(made);
-            for operand in node.operands().iter().filter(|operand| last_reader[operand.index()] == Some(index)) {
-                let read = std::mem::replace(&mut forms[operand.index()], Forms::nothing());
+            for operand in node.operands().iter().filter(|operand| last_reader[**operand] == Some(index)) {
+                let read = std::mem::replace(&mut forms[*operand], Forms::nothing());
                 room.give_back(read.size());
             }
         }
@@ -355,7 +369,7 @@ impl<N: Number> Expressed<N> {
 
     /// What a row of an anchor is in the second network: the anchor, and what it differs by.
     fn anchored<'f>(&'f self, made: &'f Forms<N>, anchor: ValueId, row: usize) -> Sum<'f, N> {
-        let [identity, aside] = [&self.forms[anchor.index()], &self.anchors[&anchor]];
+        let [identity, aside] = [&self.forms[anchor], &self.anchors[&anchor]];
         let of_row = |forms| Multiple { forms, row, factor: 1.0 };
         let gap = Gap { of: of_row(made), from: of_row(aside), part: 1.0 };
         Sum { gap: Some(gap), ..Sum::exactly(vec![of_row(identity)]) }
@@ -365,125 +379,173 @@ impl<N: Number> Expressed<N> {
     fn played<'f>(
         &'f self,
         facts: &Facts<'_, N>,
+        of: &Activation,
         given: &'f Forms<N>,
         unit: usize,
-        role: Role,
+        role: Expression,
         basis: &Basis<N>,
     ) -> Option<Sum<'f, N>> {
+        let (copied, factor) = match role {
+            Expression::Itself => return None,
+            Expression::Affine { slope, constant } => {
+                return affine(
+                    of,
+                    Multiple { forms: given, row: unit, factor: slope },
+                    constant,
+                    given.bounds(unit, basis),
+                );
+            }
+            Expression::Multiple { of, factor } => (of, factor),
+        };
         let first = facts.network();
-        match role {
-            Role::Linear => {
-                let (least, most) = given.bounds(unit, basis);
-                let itself = Sum::exactly(vec![Multiple { forms: given, row: unit, factor: 1.0 }]);
-                let [least, most] = [most, least].map(|bound| bound.negative().positive_part());
-                Some(Sum { rest: (least, most), ..itself })
-            }
-            Role::Constant(constant) if constant.is_finite() => {
-                let (least, most) = given.bounds(unit, basis);
-                let rest = less(&least.positive_part(), &most.positive_part(), constant);
-                Some(Sum { constant, rest, ..Sum::exactly(Vec::new()) })
-            }
-            Role::Copy { layer, unit: copied, factor } => {
-                let node = first.nodes().get(layer).filter(|node| node.op().is_relu())?;
-                let theirs = &self.forms[node.operands()[0].index()];
-                let can_be = copied < theirs.len() && factor > 0.0 && factor.is_finite();
-                can_be.then(|| {
-                    let result = first.result_of(layer);
-                    let output = self.anchors.get(&result).unwrap_or(&self.forms[result.index()]);
-                    let bounds = within(facts.range(node.operands()[0]), theirs, copied, basis);
-                    let pair = Pair {
-                        mine: Multiple { forms: given, row: unit, factor: 1.0 },
-                        theirs: Multiple { forms: theirs, row: copied, factor },
-                        bounds: [given.bounds(unit, basis), scaled(&bounds, factor)],
-                    };
-                    let (gap, rest) = pair.gap(basis);
-                    let copy = Sum::exactly(vec![Multiple { forms: output, row: copied, factor }]);
-                    Sum { gap, rest, ..copy }
-                })
-            }
-            Role::Constant(_) => None,
-        }
+        let (layer, row) = (first.layer(copied.layer.index())?, copied.unit);
+        let is_same = first.activation(layer) == of && (factor == 1.0 || of.is_homogeneous());
+        let theirs = &self.forms[first.pre_activation(layer)];
+        let can_be = is_same && row < theirs.len() && factor > 0.0 && factor.is_finite();
+        can_be.then(|| {
+            let result = first.output_of(layer);
+            let output = self.anchors.get(&result).unwrap_or(&self.forms[result]);
+            let bounds = within(facts.range(first.pre_activation(layer)), theirs, row, basis);
+            let pair = Pair {
+                of,
+                mine: Multiple { forms: given, row: unit, factor: 1.0 },
+                theirs: Multiple { forms: theirs, row, factor },
+                bounds: [given.bounds(unit, basis), scaled(&bounds, factor)],
+            };
+            let (gap, rest) = pair.gap(basis);
+            Sum { gap, rest, ..Sum::exactly(vec![Multiple { forms: output, row, factor }]) }
+        })
     }
+}
+
+/// A multiple of a unit's pre-activation, which has these bounds, and a constant, in place of the unit.
+fn affine<'f, N: Number>(
+    of: &Activation,
+    linear: Multiple<'f, N>,
+    constant: f64,
+    bounds: Interval<N>,
+) -> Option<Sum<'f, N>> {
+    (linear.factor.is_finite() && constant.is_finite()).then(|| {
+        let rest = beyond(of, &bounds, linear.factor, constant);
+        let terms = if linear.factor == 0.0 { Vec::new() } else { vec![linear] };
+        Sum { constant, rest, ..Sum::exactly(terms) }
+    })
 }
 
 /// For each value of a network, the last node that reads it; none if it is an output, or if nothing does.
-fn last_readers(network: &Network) -> Vec<Option<usize>> {
-    let mut last = vec![None; network.nodes().len() + 1];
+fn last_readers(network: &Network) -> ValueMap<Option<usize>> {
+    let mut last = ValueMap::from(vec![None; network.nodes().len() + 1]);
     for (index, node) in network.nodes().iter().enumerate() {
-        node.operands().iter().for_each(|operand| last[operand.index()] = Some(index));
+        node.operands().iter().for_each(|operand| last[*operand] = Some(index));
     }
-    network.outputs().iter().for_each(|output| last[output.index()] = None);
+    network.outputs().iter().for_each(|output| last[*output] = None);
     last
 }
 
-/// Between what a number lies.
-type Bounds<N> = (N, N);
-
 /// Where a pre-activation can lie: two bounds are known on each side, by its range and by its expression.
-fn within<N: Number>(range: &Range<N>, forms: &Forms<N>, unit: usize, basis: &Basis<N>) -> Bounds<N> {
-    let (least, most) = forms.bounds(unit, basis);
-    (range.lower[unit].larger(&least), range.upper[unit].smaller(&most))
+fn within<N: Number>(range: &Range<N>, forms: &Forms<N>, unit: usize, basis: &Basis<N>) -> Interval<N> {
+    let Interval { lower, upper } = forms.bounds(unit, basis);
+    Interval { lower: range.lower[unit].larger(&lower), upper: range.upper[unit].smaller(&upper) }
 }
 
 /// Two pre-activations that are said to be the same.
-struct Pair<'a, N> {
+struct Pair<'a, 'n, N> {
+    of: &'n Activation,
     mine: Multiple<'a, N>,
     theirs: Multiple<'a, N>,
     /// Where each of them lies.
-    bounds: [Bounds<N>; 2],
+    bounds: [Interval<N>; 2],
 }
 
-impl<'a, N: Number> Pair<'a, N> {
-    /// How far the ReLU of the first is from that of the second: a part of the difference of the pre-activations, and between what the rest lies.
-    fn gap(&self, basis: &Basis<N>) -> (Option<Gap<'a, N>>, Bounds<N>) {
+impl<'a, N: Number> Pair<'a, '_, N> {
+    /// How far the unit of the first is from that of the second: a part of the difference of the pre-activations, and between what the rest lies.
+    fn gap(&self, basis: &Basis<N>) -> (Option<Gap<'a, N>>, Interval<N>) {
         let error = self.mine.forms.difference(self.mine.row, self.theirs, basis);
-        let (part, rest) = near(&error, &self.bounds[0], &self.bounds[1]);
+        let (part, rest) = near(self.of, &error, &self.bounds[0], &self.bounds[1]);
         let gap = Gap { of: self.mine, from: self.theirs, part };
-        ((part > 0.0).then_some(gap), rest)
+        ((part != 0.0).then_some(gap), rest)
     }
 }
 
-/// For two numbers that lie between bounds, and whose difference `e` does: a part of `e`, and between what the difference of their ReLUs lies without that
-/// part. Of nothing, half and all the one that leaves least.
-fn near<N: Number>(error: &Bounds<N>, mine: &Bounds<N>, theirs: &Bounds<N>) -> (f64, Bounds<N>) {
-    let on = |bounds: &Bounds<N>| bounds.1.positive_part();
-    let off = |bounds: &Bounds<N>| bounds.0.negative().positive_part();
-    let (most, least) = (on(error), off(error));
-    let half = most.larger(&least).times(&N::of(0.5)).up();
-    // The difference of the ReLUs lies between 0 and `e`. Without all of `e` it is the difference of what the two numbers are below 0, with the other sign.
-    let all = (off(theirs).smaller(&most).negative(), off(mine).smaller(&least));
-    let nothing = (on(theirs).smaller(&least).negative(), on(mine).smaller(&most));
-    let width = |bounds: &Bounds<N>| bounds.1.minus(&bounds.0);
-    let mut best = (0.5, (half.negative(), half));
-    for other in [(0.0, nothing), (1.0, all)] {
+/// For two numbers that lie between bounds, and whose difference `e` does: a part of `e`, and between what the difference of what an activation makes of them lies without that
+/// part. Of the slopes of the pieces that they touch and the one in the middle, the one that leaves least.
+fn near<N: Number>(
+    of: &Activation,
+    error: &Interval<N>,
+    mine: &Interval<N>,
+    theirs: &Interval<N>,
+) -> (f64, Interval<N>) {
+    let (most, least) = (error.upper.positive_part(), error.lower.negative().positive_part());
+    if most.is_zero() && least.is_zero() {
+        // Where nothing differs, there is nothing to take a part of.
+        return (0.0, Interval { lower: N::default(), upper: N::default() });
+    }
+    let [first, last] = touched(of, &mine.lower.smaller(&theirs.lower), &mine.upper.larger(&theirs.upper));
+    let slopes: Vec<f64> = of.pieces()[first..=last].iter().map(|piece| piece.slope).collect();
+    let steepest = slopes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let flattest = slopes.iter().copied().fold(f64::INFINITY, f64::min);
+    let middle = flattest / 2.0 + steepest / 2.0;
+    // Without a part of `e`, what is left is a multiple of it: by the steepest slope less the part at the most, and by the flattest at the least.
+    let left = |part: f64| {
+        let [more, fewer] = [(steepest, part), (part, flattest)].map(|(a, b)| less(a, b));
+        let largest = |one: &N, other: &N| times(more, one).larger(&times(fewer, other));
+        Interval { lower: largest(&least, &most).negative(), upper: largest(&most, &least) }
+    };
+    let width = |of: &Interval<N>| of.upper.minus(&of.lower);
+    let mut best = (middle, left(middle));
+    for part in slopes {
+        // It is no more than what each of the two numbers alone can be off by, either.
+        let [mine, theirs] = [mine, theirs].map(|at| beyond(of, at, part, 0.0));
+        let Interval { lower, upper } = left(part);
+        let far = |a: &N, b: &N| if b.is_zero() { a.clone() } else { a.minus(b).up() };
+        let lower = far(&theirs.upper, &mine.lower).smaller(&lower.negative()).negative();
+        let other = Interval { lower, upper: far(&mine.upper, &theirs.lower).smaller(&upper) };
         // Where one is as good as another, which is common, rounding must not decide.
-        if width(&other.1) < width(&best.1).times(&N::of(CLEARLY_LESS)) {
-            best = other;
+        if width(&other) < width(&best.1).times(&N::of(CLEARLY_LESS)) {
+            best = (part, other);
         }
     }
-    // Where nothing differs, there is nothing to take a part of.
-    if most.is_zero() && least.is_zero() { (0.0, (N::default(), N::default())) } else { best }
+    best
 }
 
 /// What part of a number is clearly less than it.
 const CLEARLY_LESS: f64 = 1.0 - 1.0 / (1 << 20) as f64;
 
+/// How much a number is more than another, rounded up.
+fn less(a: f64, b: f64) -> f64 {
+    let (difference, missing) = sum_and_error(a, -b);
+    if missing == 0.0 { difference } else { difference.next_up() }
+}
+
+/// A number that is not negative times a factor that is not, rounded up.
+fn times<N: Number>(factor: f64, number: &N) -> N {
+    match factor {
+        0.0 => N::default(),
+        1.0 => number.clone(),
+        _ if number.is_zero() => N::default(),
+        _ => number.times(&N::of(factor)).up(),
+    }
+}
+
 /// Bounds of a number times a factor.
-fn scaled<N: Number>(bounds: &Bounds<N>, factor: f64) -> Bounds<N> {
+fn scaled<N: Number>(bounds: &Interval<N>, factor: f64) -> Interval<N> {
     if factor == 1.0 {
         return bounds.clone();
     }
-    let (least, most) = if factor > 0.0 { (&bounds.0, &bounds.1) } else { (&bounds.1, &bounds.0) };
+    let (lower, upper) = (&bounds.lower, &bounds.upper);
+    let (least, most) = if factor > 0.0 { (lower, upper) } else { (upper, lower) };
     let times = |bound: &N, factor: f64| match bound.is_zero() {
         true => N::default(),
         false => bound.times(&N::of(factor)).up(),
     };
-    (times(least, -factor).negative(), times(most, factor))
+    Interval { lower: times(least, -factor).negative(), upper: times(most, factor) }
 }
 
 /// A layer of the first network, and what is said of its units.
 struct Units<'a, N> {
-    claims: &'a [Claim],
+    layer: LayerId,
+    of: &'a Activation,
+    claims: &'a [Expression],
     /// The pre-activations.
     given: &'a Forms<N>,
     /// The units themselves, as elements of the basis.
@@ -499,23 +561,15 @@ impl<'a, N: Number> Units<'a, N> {
         let element = |row: usize, factor: f64| Multiple { forms: self.own, row, factor };
         let bounds = |unit: usize| within(self.range, self.given, unit, basis);
         match self.claims[unit] {
-            Claim::Itself => Some(Sum::exactly(vec![element(unit, 1.0)])),
-            Claim::Constant(constant) if constant.is_finite() => {
-                let (lower, upper) = bounds(unit);
-                let rest = less(&lower.positive_part(), &upper.positive_part(), constant);
-                Some(Sum { constant, rest, ..Sum::exactly(Vec::new()) })
-            }
-            Claim::Linear(constant) if constant.is_finite() => {
-                let (lower, upper) = bounds(unit);
-                let [least, most] = [upper, lower].map(|bound| bound.negative().positive_part());
-                let rest = less(&least, &most, constant);
-                Some(Sum { constant, rest, ..Sum::exactly(vec![linear(unit, 1.0)]) })
-            }
-            Claim::Multiple { of, factor } => {
-                if *self.claims.get(of)? != Claim::Itself || factor == 0.0 || !factor.is_finite() {
+            Expression::Itself => Some(Sum::exactly(vec![element(unit, 1.0)])),
+            Expression::Affine { slope, constant } => affine(self.of, linear(unit, slope), constant, bounds(unit)),
+            Expression::Multiple { of: UnitId { layer, unit: of }, factor } => {
+                let is_in_basis = layer == self.layer && *self.claims.get(of)? == Expression::Itself;
+                if !is_in_basis || factor == 0.0 || !factor.is_finite() || !self.of.is_homogeneous() {
                     return None;
                 }
                 let pair = Pair {
+                    of: self.of,
                     mine: linear(unit, 1.0),
                     theirs: linear(of, factor),
                     bounds: [bounds(unit), scaled(&bounds(of), factor)],
@@ -523,18 +577,17 @@ impl<'a, N: Number> Units<'a, N> {
                 let (gap, rest) = pair.gap(basis);
                 let mut terms = vec![element(of, factor.abs())];
                 if factor < 0.0 {
-                    terms.push(linear(of, factor));
+                    let slopes = self.of.pieces().iter().map(|piece| piece.slope);
+                    let (slopes, missing) = slopes.fold((0.0, 0.0), |(sum, lost), slope| {
+                        let (sum, missing) = sum_and_error(sum, slope);
+                        (sum, lost + missing)
+                    });
+                    let (product, rounding) = product_and_error(factor, slopes);
+                    // Nothing is rounded here for a ReLU, and elsewhere nothing may be.
+                    terms.push((missing == 0.0 && rounding == 0.0).then(|| linear(of, product))?);
                 }
                 Some(Sum { gap, rest, ..Sum::exactly(terms) })
             }
-            Claim::Constant(_) | Claim::Linear(_) => None,
         }
     }
-}
-
-/// Bounds of a number that lies between others, less a constant.
-fn less<N: Number>(least: &N, most: &N, constant: f64) -> Bounds<N> {
-    let constant = N::of(constant);
-    let up = |difference: N| if difference.is_zero() { difference } else { difference.up() };
-    (up(constant.minus(least)).negative(), up(most.minus(&constant)))
 }

@@ -3,11 +3,12 @@
 //! Let `u` be the unit roundoff, and `γ(n) = n u / (1 - n u)`. A sum of `k` products that are not 0 and one more number, computed in any order, with or without
 //! fused multiply-adds, misses the exact sum by at most `γ(k + 1)` times the sum of absolute values: no term is rounded more than `k + 1` times. These absolute values follow from
 //! the ranges of the operands, which are proved, and from how far these are off themselves. Errors of operands pass through affine maps with
-//! the weights' absolute values, and through a ReLU as they are. Numbers that are too small to be normal may be rounded or taken for 0, whether they are
+//! the weights' absolute values, and through an activation with its steepest slope: through a ReLU as they are. Numbers that are too small to be normal may be rounded or taken for 0, whether they are
 //! read or written: each time by no more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
 
+use leo_network::activation::Piece;
 use leo_network::op::{Action, Arithmetic, Op};
-use leo_network::{Network, Node};
+use leo_network::{Network, Node, ValueId, ValueMap};
 
 use crate::number::Number;
 use crate::range::Range;
@@ -43,17 +44,17 @@ impl Precision {
 
 /// For each element of the input, and of what each node makes: how far a number that is computed in this precision can be
 /// from the exact one, at whatever point of the domain where the values lie in these ranges. As many values as there are ranges.
-pub fn evaluation_errors(network: &Network, ranges: &[Range], precision: Precision) -> Vec<Vec<f64>> {
-    let mut errors = Vec::new();
+pub fn evaluation_errors(network: &Network, ranges: &ValueMap<Range>, precision: Precision) -> ValueMap<Vec<f64>> {
+    let mut errors = ValueMap::default();
     extend_errors(network, ranges, precision, &mut errors);
     errors
 }
 
 /// For each element of each output of a network whose values lie in these ranges, how far off it can be when it is computed in single precision.
-pub fn single_errors<N: Number>(network: &Network, ranges: &[Range<N>]) -> Vec<Vec<f64>> {
-    let ranges: Vec<Range> = ranges.iter().map(Range::outward).collect();
+pub fn single_errors<N: Number>(network: &Network, ranges: &ValueMap<Range<N>>) -> Vec<Vec<f64>> {
+    let ranges = ValueMap::from(ranges.iter().map(Range::outward).collect::<Vec<Range>>());
     let errors = evaluation_errors(network, &ranges, Precision::SINGLE);
-    network.outputs().iter().map(|value| errors[value.index()].clone()).collect()
+    network.outputs().iter().map(|value| errors[*value].clone()).collect()
 }
 
 /// How far outputs of two networks can be apart in single precision that are this far apart in real arithmetic, if each network is off by its own errors.
@@ -67,13 +68,19 @@ pub fn apart_in_single(apart: &[Vec<f64>], errors: &[Vec<Vec<f64>>]) -> Vec<Vec<
 }
 
 /// Adds the errors of the values that ranges are known of now.
-pub fn extend_errors(network: &Network, ranges: &[Range], precision: Precision, errors: &mut Vec<Vec<f64>>) {
+pub fn extend_errors(
+    network: &Network,
+    ranges: &ValueMap<Range>,
+    precision: Precision,
+    errors: &mut ValueMap<Vec<f64>>,
+) {
     if errors.is_empty() {
         // The input itself is exact.
         errors.push(vec![0.0; network.input().elements()]);
     }
     for node in network.nodes().iter().take(ranges.len() - 1).skip(errors.len() - 1) {
-        errors.push(errors_of_node(network, node, ranges, precision, errors));
+        let made = errors_of_node(network, node, ranges, precision, errors);
+        errors.push(made);
     }
 }
 
@@ -126,21 +133,35 @@ impl Missing {
 fn errors_of_node(
     network: &Network,
     node: &Node,
-    ranges: &[Range],
+    ranges: &ValueMap<Range>,
     precision: Precision,
-    errors: &[Vec<f64>],
+    errors: &ValueMap<Vec<f64>>,
 ) -> Vec<f64> {
-    let operand = |index: usize| node.operands()[index].index();
+    let operand = |index: usize| node.operands()[index];
     let error = &errors[operand(0)];
     // How large a computed number can be.
-    let size = |value: usize, element: usize| {
+    let size = |value: ValueId, element: usize| {
         let range = &ranges[value];
         (range.lower[element].abs().max(range.upper[element].abs()) + errors[value][element]).next_up()
     };
     let first = |element: usize| size(operand(0), element);
     match node.op() {
-        // It reads numbers and writes them.
-        Op::Relu(_) => error.iter().map(|error| (error + precision.smallest).next_up()).collect(),
+        // A ReLU reads numbers and writes them. Anything else has factors and summands: on whatever piece it is evaluated, it is as far off as the steepest makes it.
+        Op::Activation(of) => {
+            let is_plain = of.pieces().iter().all(|piece| piece.is_zero() || piece.is_identity());
+            let most =
+                |number: fn(&Piece) -> f64| of.pieces().iter().map(|piece| number(piece).abs()).fold(0.0, f64::max);
+            let (slope, constant) = (most(|piece| piece.slope), most(|piece| piece.constant));
+            let computed = |(element, error): (usize, &f64)| {
+                let mut missing = Missing::new(precision, constant);
+                missing.add(slope, first(element), *error);
+                missing.bound()
+            };
+            match is_plain {
+                true => error.iter().map(|error| (error + precision.smallest).next_up()).collect(),
+                false => error.iter().enumerate().map(computed).collect(),
+            }
+        }
         Op::Sum(_) => {
             let other = operand(1);
             let sum = |element: usize| {
@@ -183,8 +204,8 @@ fn errors_of_node(
 
 #[cfg(test)]
 mod tests {
+    use leo_network::Shape;
     use leo_network::op::{Broadcast, Elementwise, Relu};
-    use leo_network::{Shape, ValueId};
 
     use super::*;
 
@@ -196,7 +217,7 @@ mod tests {
             value = builder.add("", op, &[value])?;
         }
         let network = builder.finish(vec![value])?;
-        let mut ranges = vec![Range { lower: vec![0.0], upper: vec![1.0] }];
+        let mut ranges = ValueMap::from(vec![Range { lower: vec![0.0], upper: vec![1.0] }]);
         for index in 0..network.nodes().len() {
             let range = Range::of_node(&network, index, &ranges);
             ranges.push(range);

@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leo_network::op::Dense;
-use leo_network::{Network, ValueId};
+use leo_network::{LayerId, Network, UnitId, ValueId};
 
-use crate::number::Number;
-
-/// Which side of a pre-activation a bound is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A side of a number: of what a bound excludes, of a knot where a unit is, of 0 where a pre-activation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// It is nowhere less.
+    /// Less.
     Lower,
-    /// It is nowhere more.
+    /// More.
     Upper,
 }
 
@@ -27,19 +25,34 @@ impl Side {
     }
 }
 
-/// For one linear bound, the slopes of the lines below earlier units that can be on or off: by the layer's node, and the unit. Where nothing is said, or
-/// something that is not a number, it is the [default](default_slope).
-pub type Slopes = BTreeMap<(usize, usize), f64>;
-
-/// The slope of the line below a unit whose pre-activation has this range, if nothing else is said: 1 if it reaches clearly further above 0 than below it, otherwise 0.
-///
-/// Clearly, or rounding would decide where it reaches as far, which is common, and another arithmetic would come to another bound.
-pub fn default_slope<N: Number>(lower: &N, upper: &N) -> f64 {
-    if *upper > lower.negative().times(&N::of(1.0 + CLEARLY)) { 1.0 } else { 0.0 }
+/// Something to bound: a unit's pre-activation, or an element of another value, from one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Which unit of its layer.
+    pub unit: usize,
+    /// From which side.
+    pub side: Side,
 }
 
-/// How much further.
-const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
+impl Target {
+    /// Both bounds of a unit.
+    pub fn both(unit: usize) -> [Self; 2] {
+        [Side::Lower, Side::Upper].map(|side| Self { unit, side })
+    }
+}
+
+/// A bound of a unit, and what proves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundProof {
+    /// What is bounded.
+    pub target: Target,
+    /// How.
+    pub tree: Tree,
+}
+
+/// For one linear bound, the slopes of the lines on the side of earlier units where they are free. Where nothing is said, or
+/// something that is not a number, it is the [default](crate::default_slope).
+pub type Slopes = BTreeMap<UnitId, f64>;
 
 /// What a linear bound is free to choose: the lines that stand for earlier units that can be on or off.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,8 +72,8 @@ pub struct Lines {
 /// This is what the inequalities of Anderson et al. (2020) come to when they are mixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tilt {
-    /// The layer's node.
-    pub layer: usize,
+    /// The layer.
+    pub layer: LayerId,
     /// The point: for each element that the affine map reads, how far it is from the lower end of its range, of 255 parts of the range.
     pub position: Vec<u8>,
     /// For each unit of the layer, about how much of it is on there, of 255 parts.
@@ -80,21 +93,21 @@ impl Tilt {
         (share * 255.0).round() as u8
     }
 
-    /// The affine map that makes the pre-activations of a layer, and what it reads, if lines above the layer's units can be tilted.
-    pub fn map(network: &Network, layer: usize) -> Option<(&Dense, ValueId)> {
-        let node = &network.nodes()[network.pre_activation(layer).node()?];
+    /// The affine map that makes the pre-activations of a layer of ReLUs, and what it reads, if lines above the layer's units can be tilted.
+    pub fn map(network: &Network, layer: LayerId) -> Option<(&Dense, ValueId)> {
+        let node = &network.nodes()
+            [network.pre_activation(layer).node().filter(|_| network.activation(layer).is_rectifier())?];
         let dense = node.op().as_dense().filter(|dense| node.shape().elements() == dense.weight().rows())?;
         Some((dense, node.operands()[0]))
     }
 
     /// Whether the network has such a layer before this one, and there are as many numbers as it needs.
-    pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
-        let is_earlier = self.layer < before && network.is_layer(self.layer);
+    pub(crate) fn is_about(&self, network: &Network, before: LayerId) -> bool {
         let fits = |(dense, _): (&Dense, ValueId)| {
             (dense.weight().columns(), dense.weight().rows()) == (self.position.len(), self.on.len())
         };
         let is_soft = self.softness > 0.0 && self.softness.is_finite();
-        is_earlier && Self::map(network, self.layer).is_some_and(fits) && is_soft
+        self.layer < before && Self::map(network, self.layer).is_some_and(fits) && is_soft
     }
 
     /// What to multiply the weights of a unit by.
@@ -108,27 +121,25 @@ impl Tilt {
     }
 }
 
-/// A case distinction: the domain is cut where an earlier unit turns on, again and again, and a bound is proved for every piece.
+/// A case distinction: the domain is cut where an earlier unit passes a knot, again and again, and a bound is proved for every piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
     /// A linear bound, on what is left of the domain here.
     Leaf {
-        /// For each cut on the way here, from the first to the last: how much of the pre-activation that has a known sign here is added
+        /// For each cut on the way here, from the first to the last: how much of what has a known sign here is added
         /// to what is to be bounded. Missing ones are 0.
         multipliers: Vec<f64>,
         /// The lines that stand for units.
         lines: Lines,
     },
-    /// Where the pre-activation of a unit is at most 0, and where it is at least 0: together, everywhere.
+    /// Where the pre-activation of a unit is at most at a knot, and where it is at least there: together, everywhere.
     Split {
-        /// The layer's node.
-        layer: usize,
-        /// Which of its units.
-        unit: usize,
-        /// The proof for inputs where it is off.
-        off: Box<Tree>,
-        /// The proof for inputs where it is on.
-        on: Box<Tree>,
+        /// The unit.
+        unit: UnitId,
+        /// Which of its knots, from the left.
+        knot: usize,
+        /// The proofs for inputs where it is below the knot, and where it is above.
+        halves: [Box<Tree>; 2],
     },
 }
 
@@ -137,38 +148,37 @@ impl Tree {
     pub(crate) fn leaves(&self) -> usize {
         match self {
             Self::Leaf { .. } => 1,
-            Self::Split { off, on, .. } => off.leaves() + on.leaves(),
+            Self::Split { halves, .. } => halves.iter().map(|half| half.leaves()).sum(),
         }
     }
 
     /// Whether all that it names is there, in layers before this one.
-    pub(crate) fn is_about(&self, network: &Network, before: usize) -> bool {
+    pub(crate) fn is_about(&self, network: &Network, before: LayerId) -> bool {
         match self {
             Self::Leaf { lines, .. } => lines.tilt.as_ref().is_none_or(|tilt| tilt.is_about(network, before)),
-            Self::Split { layer, unit, off, on } => {
-                let is_earlier = *layer < before && network.is_layer(*layer);
-                is_earlier
-                    && *unit < network.nodes()[*layer].shape().elements()
-                    && off.is_about(network, before)
-                    && on.is_about(network, before)
+            Self::Split { unit: UnitId { layer, unit }, knot, halves } => {
+                *layer < before
+                    && *unit < network.width(*layer)
+                    && *knot < network.activation(*layer).knots().len()
+                    && halves.iter().all(|half| half.is_about(network, before))
             }
         }
     }
 }
 
-/// A piece of the domain: a unit's pre-activation is at least 0 there, or at most 0, and how much of it a bound makes use of.
+/// A piece of the domain: a unit's pre-activation lies on one side of a knot there, and how much of that a bound makes use of. Any linear function of a value with a known sign could stand here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cut {
-    pub(crate) layer: usize,
-    pub(crate) unit: usize,
-    pub(crate) on: bool,
+    pub(crate) unit: UnitId,
+    pub(crate) knot: f64,
+    pub(crate) side: Side,
     pub(crate) multiplier: f64,
 }
 
 impl Cut {
-    /// What to add to the coefficient of the pre-activation: nothing that is not on the safe side.
+    /// What to add to the coefficient of the pre-activation, less the knot: nothing that is not on the safe side.
     pub(crate) fn addend(&self) -> f64 {
         let multiplier = if self.multiplier > 0.0 && self.multiplier.is_finite() { self.multiplier } else { 0.0 };
-        if self.on { multiplier } else { -multiplier }
+        self.side.sign() * multiplier
     }
 }

@@ -13,7 +13,7 @@ use leo_network::{Network, Node};
 
 use crate::basis::{Basis, Room, Source};
 use crate::number::Number;
-use crate::range::Range;
+use crate::range::{Interval, Range};
 use crate::sound::{Upper, slack, underflow};
 
 /// What the elements of one value are, one a row.
@@ -76,7 +76,7 @@ pub(crate) struct Sum<'a, N> {
     /// A part of how far one row is from another: which part, of which rows.
     pub(crate) gap: Option<Gap<'a, N>>,
     /// Between what all the rest lies.
-    pub(crate) rest: (N, N),
+    pub(crate) rest: Interval<N>,
 }
 
 /// A multiple of the difference of two rows.
@@ -104,7 +104,7 @@ impl<N> Copy for Gap<'_, N> {}
 impl<'a, N: Number> Sum<'a, N> {
     /// A sum of multiples of rows, exactly.
     pub(crate) fn exactly(terms: Vec<Multiple<'a, N>>) -> Self {
-        Self { terms, constant: 0.0, gap: None, rest: (N::default(), N::default()) }
+        Self { terms, constant: 0.0, gap: None, rest: Interval { lower: N::default(), upper: N::default() } }
     }
 
     /// The gap as parts of multiples of rows. A part of a factor is no double if the factor is small enough, so they stay two numbers.
@@ -170,7 +170,7 @@ impl<N: Number> Forms<N> {
         self.blocks.values().map(|block| numbers(block) + Room::BLOCK).sum()
     }
 
-    /// What a node makes of its operands, if it is not a ReLU, and if there is room for that.
+    /// What a node makes of its operands, if it is no layer of units, and if there is room for that.
     pub(crate) fn of_node(
         network: &Network,
         node: &Node,
@@ -181,7 +181,7 @@ impl<N: Number> Forms<N> {
         let map = match node.op() {
             Op::Affine(map) => map,
             Op::Sum(_) => return operands[0].plus(operands[1], basis, room),
-            Op::Relu(_) => unreachable!("what a ReLU makes is claimed, not computed"),
+            Op::Activation(_) => unreachable!("what a unit makes is claimed, not computed"),
         };
         let action = map.action(network.shape(node.operands()[0]));
         if map.kind() != ActionKind::Sums {
@@ -288,8 +288,8 @@ impl<N: Number> Forms<N> {
     ) -> Option<Option<Range<N>>> {
         let mut rests: Vec<[Upper<N>; 2]> = vec![<[Upper<N>; 2]>::default(); sums.len()];
         for (sum, [below, above]) in sums.iter().zip(&mut rests) {
-            below.add(&sum.rest.0.negative());
-            above.add(&sum.rest.1);
+            below.add(&sum.rest.lower.negative());
+            above.add(&sum.rest.upper);
         }
         for (&source, &is_kept) in &gaps.0 {
             let range = basis.range(source);
@@ -499,19 +499,19 @@ impl<N: Number> Forms<N> {
     }
 
     /// Bounds of a row on the domain.
-    pub(crate) fn bounds(&self, row: usize, basis: &Basis<N>) -> (N, N) {
+    pub(crate) fn bounds(&self, row: usize, basis: &Basis<N>) -> Interval<N> {
         let nothing = Self { blocks: BTreeMap::new(), constants: vec![N::default()], radii: vec![N::default()] };
         self.difference(row, Multiple { forms: &nothing, row: 0, factor: 0.0 }, basis)
     }
 
     /// How far a row can be from a multiple of a row of other forms, anywhere on the domain.
     pub(crate) fn distance(&self, row: usize, other: Multiple<'_, N>, basis: &Basis<N>) -> N {
-        let (lower, upper) = self.difference(row, other, basis);
+        let Interval { lower, upper } = self.difference(row, other, basis);
         lower.abs().larger(&upper.abs())
     }
 
     /// Bounds of a row less a multiple of a row of other forms.
-    pub(crate) fn difference(&self, row: usize, other: Multiple<'_, N>, basis: &Basis<N>) -> (N, N) {
+    pub(crate) fn difference(&self, row: usize, other: Multiple<'_, N>, basis: &Basis<N>) -> Interval<N> {
         let Multiple { forms, row: theirs, factor } = other;
         let (mut above, mut below, mut error) = (Upper::default(), Upper::default(), Upper::default());
         error.add_error(&self.radii[row]);
@@ -546,7 +546,7 @@ impl<N: Number> Forms<N> {
         let error = error.bound().limit;
         above.add_error(&error);
         below.add_error(&error);
-        (N::default().minus(&below.bound().limit), above.bound().limit)
+        Interval { lower: N::default().minus(&below.bound().limit), upper: above.bound().limit }
     }
 }
 

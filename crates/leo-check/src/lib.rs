@@ -9,7 +9,7 @@
 //!
 //! 1. *Every value of the first network lies in its range.* The input does, because the range is the domain. What a node makes does, by interval arithmetic (`range.rs`), if its operands do; and
 //!    a range is narrowed only by linear bounds that hold whatever slopes and multipliers are given (`backward.rs`), on pieces that together are the whole domain (`checker.rs`).
-//! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements are values; kept by affine nodes (`forms.rs`); and at ReLUs, each claim or role
+//! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements are values; kept by affine nodes (`forms.rs`); and at activations, each expression
 //!    gets the radius that follows from ranges and expressions that are proved already (`deviation.rs`). In either network a value is expressed by what comes before it only, so there is no circle.
 //! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`).
 //!    Where an output is made in the same way in both networks, but for units that are proved to be off, they are not apart at all (`same.rs`).
@@ -20,12 +20,12 @@
 //!
 //! # One step at a time
 //!
-//! A [`Checker`] goes through a network layer by layer. For the pre-activations of each layer of ReLUs it proves a range by interval
+//! A [`Checker`] goes through a network layer by layer. For the pre-activations of each layer it proves a range by interval
 //! arithmetic, and better ones by linear bounds, on request. Here is `relu(x + y) - relu(x + y)` in disguise: the second layer's unit
 //! is always 0, which intervals cannot see and a linear bound can.
 //!
 //! ```
-//! use leo_check::{Checker, Side};
+//! use leo_check::{Checker, Side, Target};
 //! use leo_network::op::{Dense, Matrix, Relu};
 //! use leo_network::{Domain, Network, Shape, ValueId};
 //!
@@ -41,11 +41,12 @@
 //! checker.next_layer();
 //! let second = checker.next_layer().expect("there are two");
 //! assert!(checker.range(second).upper[0] >= 4.0);
-//! checker.prove_linear(&[(0, Side::Upper)], &[]);
+//! checker.prove_linear(&[Target { unit: 0, side: Side::Upper }], &[]);
 //! assert_eq!(checker.range(second).upper[0], 0.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod activation;
 mod backward;
 mod basis;
 mod certificate;
@@ -65,15 +66,16 @@ mod sound;
 mod verify;
 mod witness;
 
+pub use activation::{beyond, default_slope, stable_piece, touched};
 pub use certificate::{Certificate, CertificateError, Fact, Link, Numbers, Point};
 pub use checker::{Checker, Facts};
-pub use deviation::{Claim, Correspondence, Difference, Mismatch, Role, deviation, difference};
+pub use deviation::{Correspondence, Difference, Expression, Mismatch, deviation, difference};
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
-pub use facts::{Lines, Side, Slopes, Tilt, Tree, default_slope};
+pub use facts::{BoundProof, Lines, Side, Slopes, Target, Tilt, Tree};
 pub use number::Number;
 pub use progress::{Progress, Step};
 pub use proof::{LayerProof, Proof, Status};
-pub use range::Range;
+pub use range::{Interval, Range};
 pub use verify::{Refusal, Sealed, Verified, verify, verify_watched};
-pub use witness::signs;
+pub use witness::pieces_at;

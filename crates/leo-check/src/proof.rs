@@ -1,38 +1,51 @@
 //! What is known of a network's units, and all that it takes to prove it again.
 
-use std::cmp::Ordering;
+use std::collections::HashMap;
 
-use leo_network::{Domain, Network, Node};
+use leo_network::{Activation, Domain, LayerId, Network, UnitId};
 use rayon::prelude::*;
 
+use crate::activation::stable_piece;
 use crate::checker::{Checker, Facts};
-use crate::deviation::Claim;
-use crate::facts::{Side, Tree};
+use crate::deviation::Expression;
+use crate::facts::{BoundProof, Target, Tree};
 use crate::number::Number;
 use crate::progress::{Progress, Step};
 use crate::verify::{Refusal, rounded};
-use crate::witness::signs;
+use crate::witness::pieces_at;
 
-/// Whether a unit can be on, and whether it can be off.
+/// On which pieces of its activation a unit can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Its pre-activation is nowhere above 0: the unit is always 0.
-    Inactive,
-    /// Its pre-activation is nowhere below 0: the unit is a linear function.
-    Active,
-    /// Inputs are known for both signs.
+    /// Only on this one, from the left.
+    Stable(usize),
+    /// Inputs are known for two of them.
     Unstable,
     /// Neither proved nor refuted. It is kept, like an unstable unit.
     Undecided,
 }
 
 impl Status {
+    /// A ReLU whose pre-activation is nowhere above 0: the unit is always 0.
+    pub const OFF: Self = Self::Stable(0);
+    /// A ReLU whose pre-activation is nowhere below 0: the unit is a linear function.
+    pub const ON: Self = Self::Stable(1);
+
+    /// Whether the unit is a linear function.
+    pub fn is_stable(self) -> bool {
+        matches!(self, Self::Stable(_))
+    }
+
+    /// What is proved of a unit whose pre-activation has these bounds, if that decides it.
+    pub fn of_range<N: Number>(of: &Activation, lower: &N, upper: &N) -> Option<Self> {
+        stable_piece(of, lower, upper).map(Self::Stable)
+    }
+
     /// What such a unit is expressed by if nothing else is said.
-    pub fn claim(self) -> Claim {
+    pub fn expression(self, of: &Activation) -> Expression {
         match self {
-            Self::Inactive => Claim::Constant(0.0),
-            Self::Active => Claim::Linear(0.0),
-            Self::Unstable | Self::Undecided => Claim::Itself,
+            Self::Stable(piece) => of.pieces().get(piece).map_or(Expression::Itself, Expression::of_piece),
+            Self::Unstable | Self::Undecided => Expression::Itself,
         }
     }
 }
@@ -40,9 +53,9 @@ impl Status {
 /// What is known of the units of a network, layer by layer, and how to prove it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proof {
-    /// For each layer of ReLUs, from the first to the last.
+    /// For each layer, from the first to the last.
     pub layers: Vec<LayerProof>,
-    /// Inputs that show units on or off.
+    /// Inputs that show units on several pieces.
     pub points: Vec<Vec<f64>>,
 }
 
@@ -54,8 +67,8 @@ pub struct LayerProof {
     /// Whether linear bounds with the default slopes are to be proved for all units: upper bounds of all, and lower bounds of those that are not always off.
     pub linear: bool,
     /// More bounds to be proved. A leaf alone is a linear bound with slopes of its own.
-    pub bounds: Vec<(usize, Side, Tree)>,
-    /// For each unstable unit, in their order, which point shows it off, and which one shows it on.
+    pub bounds: Vec<BoundProof>,
+    /// For each unstable unit, in their order, which point shows it on a piece, and which one on another further to the right: off, and on.
     pub witnesses: Vec<[usize; 2]>,
 }
 
@@ -81,7 +94,7 @@ impl Proof {
         progress: &dyn Progress,
     ) -> Result<Facts<'n, N>, Refusal> {
         let mut checker = Checker::<N>::begin(network, domain)?;
-        let layers = network.relu_layers().count();
+        let layers = network.layers().len();
         if layers != self.layers.len() {
             return Err(Refusal::Network(format!(
                 "{} layers are described, and there are {layers}",
@@ -90,31 +103,30 @@ impl Proof {
         }
         // How many products it takes to come back from a layer to the input.
         let (mut way, mut from) = (network.input().elements() as f64, 0);
-        for (index, layer) in self.layers.iter().enumerate() {
-            let Some(node) = checker.next_layer() else { break };
-            layer.check_form(network, index, node)?;
-            way += network.nodes()[from..node].iter().map(|node| products(network, node)).sum::<f64>();
+        for (layer, proof) in network.layers().zip(&self.layers) {
+            checker.next_layer();
+            proof.check_form(network, layer)?;
+            let node = network.output_of(layer).index() - 1;
+            let products = |node| network.multiply_adds_of(node).max(node.shape().elements()) as f64;
+            way += network.nodes()[from..node].iter().map(products).sum::<f64>();
             from = node;
-            if layer.rows() as f64 * way > most_work::<N>() {
-                let reason = "its bounds take too much work".to_owned();
-                return Err(Refusal::Layer { layer: index, reason });
+            if proof.rows() as f64 * way > most_work::<N>() {
+                return Err(Refusal::layer(layer, "its bounds take too much work".to_owned()));
             }
-            progress.begins(Step::Bounds { layer: index + 1, layers }, layer.parts());
-            layer.prove(&mut checker, progress);
-            let range = checker.range(node);
-            for (unit, status) in layer.units.iter().enumerate() {
+            progress.begins(Step::Bounds { layer: layer.index() + 1, layers }, proof.parts());
+            proof.prove(&mut checker, progress);
+            let (range, of) = (checker.range(layer), network.activation(layer));
+            for (unit, status) in proof.units.iter().enumerate() {
+                let Status::Stable(piece) = *status else { continue };
                 let (lower, upper) = (&range.lower[unit], &range.upper[unit]);
-                let holds = match status {
-                    Status::Inactive => *upper <= N::default(),
-                    Status::Active => *lower >= N::default(),
-                    Status::Unstable | Status::Undecided => true,
-                };
-                if !holds {
-                    let always = if *status == Status::Inactive { "off" } else { "on" };
+                let is_above = piece.checked_sub(1).is_none_or(|left| *lower >= N::of(of.knots()[left]));
+                let is_below = of.knots().get(piece).is_none_or(|right| *upper <= N::of(*right));
+                if !(is_above && is_below) {
                     let (lower, upper) = (-lower.negative().rounded_up(), upper.rounded_up());
                     let (lower, upper) = (rounded(lower), rounded(upper));
+                    let always = of.pieces()[piece].name;
                     let reason = format!("is said to be always {always}, and proved to lie in [{lower}, {upper}]");
-                    return Err(Refusal::Unit { layer: index, unit, reason });
+                    return Err(Refusal::unit(UnitId { layer, unit }, &reason));
                 }
             }
         }
@@ -122,15 +134,15 @@ impl Proof {
         Ok(checker.finish())
     }
 
-    /// The point that shows a unit of a layer of ReLUs, counted from 0, on, or off, if there is one.
-    pub fn witness(&self, layer: usize, unit: usize, on: bool) -> Option<&[f64]> {
-        let layer = self.layers.get(layer).filter(|layer| layer.units.get(unit) == Some(&Status::Unstable))?;
+    /// The point that shows a unit on the left of the pieces that it was seen on (off), or on the right (on), if there is one.
+    pub fn witness(&self, UnitId { layer, unit }: UnitId, on: bool) -> Option<&[f64]> {
+        let layer = self.layers.get(layer.index()).filter(|layer| layer.units.get(unit) == Some(&Status::Unstable))?;
         let place = layer.units[..unit].iter().filter(|status| **status == Status::Unstable).count();
         let point = layer.witnesses.get(place)?[usize::from(on)];
         self.points.get(point).map(Vec::as_slice)
     }
 
-    /// Checks that every unstable unit is shown off and on.
+    /// Checks that every unstable unit is shown on two pieces.
     fn check_witnesses<N: Number>(
         &self,
         network: &Network,
@@ -138,55 +150,64 @@ impl Proof {
         progress: &dyn Progress,
     ) -> Result<(), Refusal> {
         progress.begins(Step::Points, self.points.len());
-        // For each point: the layer and the unit, the layer's node, and the sign that it is said to show.
-        let mut shown: Vec<Vec<(usize, usize, usize, Ordering)>> = vec![Vec::new(); self.points.len()];
-        for (index, (layer, node)) in self.layers.iter().zip(network.relu_layers()).enumerate() {
-            let unstable = layer.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
-            for ((unit, _), points) in unstable.zip(&layer.witnesses) {
-                for (&point, sign) in points.iter().zip([Ordering::Less, Ordering::Greater]) {
-                    let missing = || Refusal::unit(index, unit, "is shown by a point that is not there");
-                    shown.get_mut(point).ok_or_else(missing)?.push((index, unit, node, sign));
+        let mut shown: Vec<Vec<UnitId>> = vec![Vec::new(); self.points.len()];
+        let mut unstable: Vec<(UnitId, [usize; 2])> = Vec::new();
+        for (layer, proof) in network.layers().zip(&self.layers) {
+            let units = proof.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
+            for ((unit, _), &points) in units.zip(&proof.witnesses) {
+                let unit = UnitId { layer, unit };
+                for point in points {
+                    let missing = || Refusal::unit(unit, "is shown by a point that is not there");
+                    shown.get_mut(point).ok_or_else(missing)?.push(unit);
                 }
+                unstable.push((unit, points));
             }
         }
-        self.points.par_iter().zip(shown).try_for_each(|(point, shown)| {
-            let units: Vec<(usize, usize)> = shown.iter().map(|&(_, unit, node, _)| (node, unit)).collect();
-            let Some(found) = signs::<N>(network, domain, point, &units) else {
+        let found = self.points.par_iter().zip(&shown).map(|(point, units)| {
+            let Some(pieces) = pieces_at::<N>(network, domain, point, units) else {
                 return Err(Refusal::Network("a point that shows units on or off is not in the domain".to_owned()));
             };
-            for ((layer, unit, _, sign), found) in shown.into_iter().zip(found) {
-                if sign != found {
-                    let state = if sign == Ordering::Less { "off" } else { "on" };
-                    return Err(Refusal::unit(layer, unit, &format!("is not {state} where it is said to be")));
-                }
-            }
             progress.done(1);
-            Ok(())
-        })
+            Ok(units.iter().copied().zip(pieces).collect())
+        });
+        let found = found.collect::<Result<Vec<HashMap<UnitId, Option<usize>>>, Refusal>>()?;
+        for (unit, points) in unstable {
+            let pieces = network.activation(unit.layer).pieces();
+            let [left, right] = points.map(|point| found[point].get(&unit).copied().flatten());
+            if left.is_none_or(|piece| piece + 1 == pieces.len()) || right.is_none() || right <= left {
+                let is_left_wrong = left.is_none_or(|piece| piece + 1 == pieces.len());
+                let state = if is_left_wrong { &pieces[0] } else { &pieces[pieces.len() - 1] }.name;
+                return Err(Refusal::unit(unit, &format!("is not {state} where it is said to be")));
+            }
+        }
+        Ok(())
     }
-}
-
-/// About how many products it takes to go back through a node.
-fn products(network: &Network, node: &Node) -> f64 {
-    network.multiply_adds_of(node).max(node.shape().elements()) as f64
 }
 
 impl LayerProof {
     /// Checks that nothing is said of what is not there.
-    fn check_form(&self, network: &Network, layer: usize, node: usize) -> Result<(), Refusal> {
-        let units = network.nodes()[node].shape().elements();
+    fn check_form(&self, network: &Network, layer: LayerId) -> Result<(), Refusal> {
+        let (units, pieces) = (network.width(layer), network.activation(layer).pieces().len());
         if self.units.len() != units {
             let reason = format!("{} units are described, and there are {units}", self.units.len());
-            return Err(Refusal::Layer { layer, reason });
+            return Err(Refusal::layer(layer, reason));
         }
         let unstable = self.units.iter().filter(|status| **status == Status::Unstable).count();
         if unstable != self.witnesses.len() {
             let reason = format!("{unstable} units are said to be on or off, and {} are shown", self.witnesses.len());
-            return Err(Refusal::Layer { layer, reason });
+            return Err(Refusal::layer(layer, reason));
         }
-        for (unit, _, tree) in &self.bounds {
-            if *unit >= units || !tree.is_about(network, node) {
-                return Err(Refusal::unit(layer, *unit, "its bound is about a unit that is not there, or not earlier"));
+        let is_there = |status: &Status| !matches!(status, Status::Stable(piece) if *piece >= pieces);
+        if let Some(unit) = self.units.iter().position(|status| !is_there(status)) {
+            return Err(Refusal::unit(
+                UnitId { layer, unit },
+                "is said to be on a piece that its activation does not have",
+            ));
+        }
+        for BoundProof { target: Target { unit, .. }, tree } in &self.bounds {
+            if *unit >= units || !tree.is_about(network, layer) {
+                let unit = UnitId { layer, unit: *unit };
+                return Err(Refusal::unit(unit, "its bound is about a unit that is not there, or not earlier"));
             }
         }
         Ok(())
@@ -200,23 +221,23 @@ impl LayerProof {
     /// How many times it takes to go back to the input to prove the bounds.
     fn rows(&self) -> usize {
         let linear = if self.linear { 2 * self.units.len() } else { 0 };
-        linear + self.bounds.iter().map(|(_, _, tree)| tree.leaves()).sum::<usize>()
+        linear + self.bounds.iter().map(|bound| bound.tree.leaves()).sum::<usize>()
     }
 
     fn prove<N: Number>(&self, checker: &mut Checker<'_, N>, progress: &dyn Progress) {
         let done = |bounds| progress.done(bounds);
         if self.linear {
-            let both = |unit| [(unit, Side::Lower), (unit, Side::Upper)];
-            checker.prove_linear_telling(&(0..self.units.len()).flat_map(both).collect::<Vec<_>>(), &[], &done);
+            let all: Vec<Target> = (0..self.units.len()).flat_map(Target::both).collect();
+            checker.prove_linear_telling(&all, &[], &done);
         }
         let (mut bounds, mut chosen, mut trees) = (Vec::new(), Vec::new(), Vec::new());
-        for (unit, side, tree) in &self.bounds {
-            match tree {
+        for bound in &self.bounds {
+            match &bound.tree {
                 Tree::Leaf { lines, .. } => {
-                    bounds.push((*unit, *side));
+                    bounds.push(bound.target);
                     chosen.push(lines);
                 }
-                Tree::Split { .. } => trees.push((*unit, *side, tree.clone())),
+                Tree::Split { .. } => trees.push(bound.clone()),
             }
         }
         checker.prove_linear_telling(&bounds, &chosen, &done);

@@ -1,11 +1,21 @@
 //! Where values can lie, and what that says about the values computed from them: interval arithmetic, rounded outward.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{Domain, Network};
+use leo_network::{Activation, Domain, Network, ValueMap};
 
+use crate::activation::image;
 use crate::exact::Exact;
 use crate::number::Number;
 use crate::sound::Upper;
+
+/// Where a number lies for every input of the domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval<N = f64> {
+    /// It is nowhere less.
+    pub lower: N,
+    /// It is nowhere more.
+    pub upper: N,
+}
 
 /// For each element of a value, an interval that holds it for every input of the domain.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +49,11 @@ impl<N: Number> Range<N> {
         self.lower.len()
     }
 
+    /// Where an element lies.
+    pub fn at(&self, element: usize) -> Interval<N> {
+        Interval { lower: self.lower[element].clone(), upper: self.upper[element].clone() }
+    }
+
     /// The largest absolute value that any element can have.
     pub fn size(&self) -> N {
         (0..self.len()).map(|element| self.magnitude(element)).fold(N::default(), |most, size| most.larger(&size))
@@ -62,12 +77,12 @@ impl<N: Number> Range<N> {
     }
 
     /// The range of what a node computes, from those of its operands.
-    pub(crate) fn of_node(network: &Network, node: usize, ranges: &[Self]) -> Self {
+    pub(crate) fn of_node(network: &Network, node: usize, ranges: &ValueMap<Self>) -> Self {
         let made = &network.nodes()[node];
-        let operand = |index: usize| -> &Self { &ranges[made.operands()[index].index()] };
+        let operand = |index: usize| -> &Self { &ranges[made.operands()[index]] };
         let x = operand(0);
         match made.op() {
-            Op::Relu(_) => x.positive(),
+            Op::Activation(of) => x.activated(of),
             Op::Sum(_) => Self::combined(x, operand(1)),
             Op::Affine(map) => match map.action(network.shape(made.operands()[0])) {
                 Action::Move(moves) => Self { lower: moves.forward(&x.lower), upper: moves.forward(&x.upper) },
@@ -99,10 +114,11 @@ impl<N: Number> Range<N> {
         range
     }
 
-    /// The range of the elements' ReLUs.
-    pub(crate) fn positive(&self) -> Self {
-        let positive = |bounds: &[N]| bounds.iter().map(N::positive_part).collect();
-        Self { lower: positive(&self.lower), upper: positive(&self.upper) }
+    /// The range of what an activation makes of the elements.
+    pub(crate) fn activated(&self, of: &Activation) -> Self {
+        let (lower, upper) =
+            (0..self.len()).map(|unit| image(of, &self.at(unit))).map(|of| (of.lower, of.upper)).unzip();
+        Self { lower, upper }
     }
 
     /// The sums of elements that lie in two ranges.

@@ -3,7 +3,7 @@
 //! This is *value numbering*: every element of every value of both networks gets the number of a class, and two
 //! elements are in one class only if they are equal everywhere on the domain. The inputs are the same in both networks.
 //! What the same operator makes, with the same constants, of operands of the same classes is the same. A unit of the
-//! first network that is proved to be always off is 0, and so is whatever a ReLU makes of a pre-activation of its
+//! first network that is proved to be always off is 0, and so is whatever the same activation makes of a pre-activation of its
 //! class; 0 stays 0 when it is multiplied or divided, and adds nothing to a row of a matrix, nor does what has the
 //! weight 0.
 //!
@@ -17,8 +17,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{Network, ValueId};
+use leo_network::{Activation, LayerId, Network, ValueId, ValueMap};
 
+use crate::activation::stable_piece;
 use crate::checker::Facts;
 use crate::number::Number;
 
@@ -32,11 +33,15 @@ pub(crate) fn same_outputs<N: Number>(facts: &Facts<'_, N>, second: &Network) ->
     }
     let mut classes = Classes::default();
     let input: Rc<[Class]> = (0..first.input().elements()).map(|_| classes.fresh()).collect();
-    let is_off = |node: usize, unit: usize| facts.range(first.pre_activation(node)).upper[unit] <= N::default();
+    let is_off = |layer: LayerId, unit: usize| {
+        let (range, of) = (facts.range(first.pre_activation(layer)), first.activation(layer));
+        let piece = stable_piece(of, &range.lower[unit], &range.upper[unit]);
+        piece.is_some_and(|piece| of.pieces()[piece].is_zero())
+    };
     let mine = classes.of_network(first, input.clone(), is_off);
     let theirs = classes.of_network(second, input, |_, _| false);
     let is_same = |(a, b): (&ValueId, &ValueId)| {
-        let (a, b) = (&mine[a.index()], &theirs[b.index()]);
+        let (a, b) = (&mine[*a], &theirs[*b]);
         a.iter().zip(b.iter()).map(|(a, b)| a == b).collect()
     };
     first.outputs().iter().zip(second.outputs()).map(is_same).collect()
@@ -98,6 +103,8 @@ struct Classes<'n> {
     /// How many there are besides [`ZERO`].
     count: usize,
     made: HashMap<Made, Class>,
+    /// All activations that there are.
+    activations: Vec<&'n Activation>,
     /// By their hashes. Of two different rows with the same hash only one is here, and the other is like no other row.
     rows: HashMap<u64, (Row<'n>, Class)>,
 }
@@ -114,17 +121,18 @@ impl<'n> Classes<'n> {
         &mut self,
         network: &'n Network,
         input: Rc<[Class]>,
-        is_off: impl Fn(usize, usize) -> bool,
-    ) -> Vec<Rc<[Class]>> {
-        let mut classes = vec![input];
+        is_off: impl Fn(LayerId, usize) -> bool,
+    ) -> ValueMap<Rc<[Class]>> {
+        let mut classes = ValueMap::from(vec![input]);
         for (index, node) in network.nodes().iter().enumerate() {
-            let operand = classes[node.operands()[0].index()].clone();
-            classes.push(match node.op() {
-                Op::Relu(_) => {
-                    (0..operand.len()).map(|unit| self.of_unit(operand[unit], is_off(index, unit))).collect()
+            let operand = classes[node.operands()[0]].clone();
+            let made = match node.op() {
+                Op::Activation(of) => {
+                    let is_off = |unit: usize| network.layer_at(index).is_some_and(|layer| is_off(layer, unit));
+                    (0..operand.len()).map(|unit| self.of_unit(of, operand[unit], is_off(unit))).collect()
                 }
                 Op::Sum(_) => {
-                    let other = classes[node.operands()[1].index()].clone();
+                    let other = classes[node.operands()[1]].clone();
                     operand.iter().zip(other.iter()).map(|(&a, &b)| self.of_made((SUM, 0, a, b))).collect()
                 }
                 Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
@@ -140,7 +148,8 @@ impl<'n> Classes<'n> {
                         (0..sums.outputs()).map(|output| self.of_row(row(output))).collect()
                     }
                 },
-            });
+            };
+            classes.push(made);
         }
         classes
     }
@@ -158,15 +167,21 @@ impl<'n> Classes<'n> {
         }
     }
 
-    fn of_unit(&mut self, pre_activation: Class, is_off: bool) -> Class {
-        match (pre_activation, is_off) {
-            (ZERO, _) => ZERO,
-            (_, true) => {
+    fn of_unit(&mut self, of: &'n Activation, pre_activation: Class, is_off: bool) -> Class {
+        let known = self.activations.iter().position(|known| *known == of);
+        let index = known.unwrap_or(self.activations.len());
+        if known.is_none() {
+            self.activations.push(of);
+        }
+        let made = (ACTIVATION, index as u64, pre_activation, ZERO);
+        match is_off {
+            _ if pre_activation == ZERO && of.of(0.0) == 0.0 => ZERO,
+            true => {
                 // Whatever else has this pre-activation is off too.
-                self.made.insert((RELU, 0, pre_activation, ZERO), ZERO);
+                self.made.insert(made, ZERO);
                 ZERO
             }
-            (_, false) => self.of_made((RELU, 0, pre_activation, ZERO)),
+            false => self.of_made(made),
         }
     }
 
@@ -191,7 +206,7 @@ impl<'n> Classes<'n> {
     }
 }
 
-const RELU: u8 = 0;
+const ACTIVATION: u8 = 0;
 const ADD: u8 = 1;
 const MULTIPLY: u8 = 2;
 const DIVIDE: u8 = 3;

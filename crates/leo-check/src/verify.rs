@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leo_network::{Domain, DomainError, FileError, Model, read_file};
+use leo_network::{Domain, DomainError, FileError, LayerId, Model, UnitId, read_file};
 use sha2::{Digest, Sha256};
 
 use crate::certificate::{Certificate, Numbers, to_hexadecimal};
@@ -83,7 +83,7 @@ pub enum Refusal {
     /// Something is said of a layer that it does not have.
     #[error("layer {layer}: {reason}")]
     Layer {
-        /// Which layer of ReLUs, counted from 0.
+        /// Which layer, counted from 0.
         layer: usize,
         /// What.
         reason: String,
@@ -91,7 +91,7 @@ pub enum Refusal {
     /// Something said of a unit is not proved.
     #[error("layer {layer}, unit {unit}: {reason}")]
     Unit {
-        /// Which layer of ReLUs, counted from 0.
+        /// Which layer, counted from 0.
         layer: usize,
         /// Which of its units, counted from 0.
         unit: usize,
@@ -129,8 +129,12 @@ pub(crate) fn rounded(number: f64) -> String {
 }
 
 impl Refusal {
-    pub(crate) fn unit(layer: usize, unit: usize, reason: &str) -> Self {
-        Self::Unit { layer, unit, reason: reason.to_owned() }
+    pub(crate) fn unit(UnitId { layer, unit }: UnitId, reason: &str) -> Self {
+        Self::Unit { layer: layer.index(), unit, reason: reason.to_owned() }
+    }
+
+    pub(crate) fn layer(layer: LayerId, reason: String) -> Self {
+        Self::Layer { layer: layer.index(), reason }
     }
 }
 

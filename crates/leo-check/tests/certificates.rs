@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leo_check::{
-    Certificate, Claim, Correspondence, Exact, LayerProof, Lines, Link, Number, Numbers, Proof, Refusal, Role, Sealed,
-    Side, Status, Tilt, Tree, Verified, verify,
+    BoundProof, Certificate, Correspondence, Exact, Expression, LayerProof, Lines, Link, Number, Numbers, Proof,
+    Refusal, Sealed, Side, Status, Target, Tilt, Tree, Verified, verify,
 };
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
-use leo_network::{Domain, Network, Shape, ValueId};
+use leo_network::{Domain, LayerId, Network, Shape, UnitId, ValueId};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -41,8 +41,8 @@ struct Case {
     networks: [Document; 2],
     domain: (f64, f64),
     proof: Proof,
-    claims: Vec<Vec<Claim>>,
-    roles: Vec<Vec<Role>>,
+    claims: Vec<Vec<Expression>>,
+    roles: Vec<Vec<Expression>>,
     delta: f64,
 }
 
@@ -76,7 +76,7 @@ fn nearly_off(status: Status) -> Anything<Case> {
         networks: [chain(&[(&[&[1.0]], &[-1.0 + 1e-12]), (&[&[1.0]], &[0.0])])?, chain(&[(&[&[0.0]], &[0.0])])?],
         domain: (0.0, 1.0),
         proof: units(vec![status]),
-        claims: vec![vec![Claim::Constant(0.0)]],
+        claims: vec![vec![Expression::constant(0.0)]],
         roles: vec![],
         delta: 1e-9,
     })
@@ -84,7 +84,7 @@ fn nearly_off(status: Status) -> Anything<Case> {
 
 #[test]
 fn a_unit_that_can_be_on_is_not_off() -> Anything {
-    let refusal = nearly_off(Status::Inactive)?.check()?.expect_err("its maximum is 1e-12");
+    let refusal = nearly_off(Status::OFF)?.check()?.expect_err("its maximum is 1e-12");
     assert!(matches!(refusal, Refusal::Unit { layer: 0, unit: 0, .. }), "{refusal}");
     // That it is nearly off is true all the same, and may be made use of.
     assert!(nearly_off(Status::Undecided)?.check()?.is_ok());
@@ -98,8 +98,8 @@ fn a_unit_that_can_be_off_is_not_on() -> Anything {
     let case = Case {
         networks: [chain(&[(&[&[1.0]], &[-1e-12]), (&[&[1.0]], &[0.0])])?, chain(&[(&[&[1.0]], &[-1e-12])])?],
         domain: (0.0, 1.0),
-        proof: units(vec![Status::Active]),
-        claims: vec![vec![Claim::Linear(0.0)]],
+        proof: units(vec![Status::ON]),
+        claims: vec![vec![Expression::linear(0.0)]],
         roles: vec![],
         delta: 1e-9,
     };
@@ -118,9 +118,9 @@ fn carried(carriers: Layer<'_>, readers: Layer<'_>) -> Anything<Case> {
             chain(&[carriers, readers])?,
         ],
         domain: (-1.0, 1.0),
-        proof: units(vec![Status::Active; 3]),
-        claims: vec![vec![Claim::Linear(0.0); 3]],
-        roles: vec![vec![Role::Linear; carriers.0.len()]],
+        proof: units(vec![Status::ON; 3]),
+        claims: vec![vec![Expression::linear(0.0); 3]],
+        roles: vec![vec![Expression::linear(0.0); carriers.0.len()]],
         delta: 1e-9,
     })
 }
@@ -165,19 +165,22 @@ fn split() -> Anything<Case> {
     let layers = |last: f64| chain(&[(&first, &[0.0, 0.0, -1.0, 1.0]), (&[&[-1.0; 4]], &[1.0]), (&[&[last]], &[2.0])]);
     let leaf =
         |multipliers: &[f64]| Box::new(Tree::Leaf { multipliers: multipliers.to_vec(), lines: Lines::default() });
-    let cut = |unit: usize, off, on| Tree::Split { layer: 1, unit, off, on };
+    let cut = |unit: usize, off, on| Tree::Split { unit: UnitId::new(0, unit), knot: 0, halves: [off, on] };
     // At first only 2 x is known to be no less. That is nowhere positive where x <= 0; elsewhere, relu(-x) is 0.
     let tree = cut(0, leaf(&[2.0]), Box::new(cut(1, leaf(&[]), leaf(&[0.0, 1.0]))));
     let open = LayerProof { units: vec![Status::Undecided; 4], ..LayerProof::default() };
-    let off =
-        LayerProof { units: vec![Status::Inactive], bounds: vec![(0, Side::Upper, tree)], ..LayerProof::default() };
-    let roles = (0..4).map(|unit| Role::Copy { layer: 1, unit, factor: 1.0 }).collect();
+    let off = LayerProof {
+        units: vec![Status::OFF],
+        bounds: vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree }],
+        ..LayerProof::default()
+    };
+    let roles = (0..4).map(|unit| Expression::copy(UnitId::new(0, unit))).collect();
     Ok(Case {
         networks: [layers(1.0)?, layers(0.0)?],
         domain: (-3.0, 2.0),
         proof: Proof { layers: vec![open, off], points: Vec::new() },
-        claims: vec![vec![Claim::Itself; 4], vec![Claim::Constant(0.0)]],
-        roles: vec![roles, vec![Role::Copy { layer: 3, unit: 0, factor: 1.0 }]],
+        claims: vec![vec![Expression::Itself; 4], vec![Expression::constant(0.0)]],
+        roles: vec![roles, vec![Expression::copy(UnitId::new(1, 0))]],
         delta: 0.0,
     })
 }
@@ -221,19 +224,22 @@ fn tilted(domain: (f64, f64), weights: [f64; 2], biases: [f64; 2], position: [u8
     let layers =
         |last: f64| chain(&[(&[&weights, &[1.0, 0.0]], &biases), (&[&[1.0, -1.0]], &[0.0]), (&[&[last]], &[2.0])]);
     // All of the first weight, and nothing of the second, if the one does not help to turn the unit on at the position, and the other does.
-    let tilt = Tilt { layer: 1, position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
+    let tilt = Tilt { layer: LayerId::new(0), position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
     let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
-    let bounds = vec![(0, Side::Upper, Tree::Leaf { multipliers: vec![], lines })];
-    let units = vec![Status::Undecided, Status::Active];
+    let bounds = vec![BoundProof {
+        target: Target { unit: 0, side: Side::Upper },
+        tree: Tree::Leaf { multipliers: vec![], lines },
+    }];
+    let units = vec![Status::Undecided, Status::ON];
     let open = LayerProof { units, linear: true, ..LayerProof::default() };
-    let off = LayerProof { units: vec![Status::Inactive], bounds, ..LayerProof::default() };
-    let copy = |layer, unit| Role::Copy { layer, unit, factor: 1.0 };
+    let off = LayerProof { units: vec![Status::OFF], bounds, ..LayerProof::default() };
+    let copy = |layer, unit| Expression::copy(UnitId::new(layer, unit));
     Ok(Case {
         networks: [layers(1.0)?, layers(0.0)?],
         domain,
         proof: Proof { layers: vec![open, off], points: Vec::new() },
-        claims: vec![vec![Claim::Itself; 2], vec![Claim::Constant(0.0)]],
-        roles: vec![vec![copy(1, 0), copy(1, 1)], vec![copy(3, 0)]],
+        claims: vec![vec![Expression::Itself; 2], vec![Expression::constant(0.0)]],
+        roles: vec![vec![copy(0, 0), copy(0, 1)], vec![copy(1, 0)]],
         delta: 0.0,
     })
 }
@@ -247,7 +253,7 @@ fn tilted_lines_prove_what_chords_do_not() -> Anything {
         let mut case = tilted(domain, weights, biases, position)?;
         case.check()??;
         let chord = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
-        case.proof.layers[1].bounds = vec![(0, Side::Upper, chord)];
+        case.proof.layers[1].bounds = vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree: chord }];
         assert!(matches!(case.check()?, Err(Refusal::Unit { layer: 1, unit: 0, .. })));
         // Tilted another way, lines are above the unit all the same, and too far.
         for other in [[128, 128], [255, 0]] {
@@ -327,10 +333,13 @@ fn tilts_of_other_layers_are_refused() -> Anything {
         value = builder.add("relu", Relu, &[value])?;
         let network = builder.finish(vec![value])?;
 
-        let layer = network.relu_layers().next().ok_or("a layer")?;
+        let layer = network.layers().next().ok_or("a layer")?;
         let tilt = Tilt { layer, position: vec![128; position], on: vec![128; on], softness: 1.0 };
         let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
-        let bounds = vec![(0, Side::Upper, Tree::Leaf { multipliers: vec![], lines })];
+        let bounds = vec![BoundProof {
+            target: Target { unit: 0, side: Side::Upper },
+            tree: Tree::Leaf { multipliers: vec![], lines },
+        }];
         let open = |units| LayerProof { units: vec![Status::Undecided; units], ..LayerProof::default() };
         let proof = Proof { layers: vec![open(2 * vectors), LayerProof { bounds, ..open(1) }], points: vec![] };
         let domain = Domain::uniform(2 * vectors, -1.0, 1.0)?;
@@ -471,13 +480,14 @@ fn bounds_that_take_too_much_work_are_refused() -> Anything {
         }
         let network = builder.finish(vec![value, large])?;
 
-        let layer = network.relu_layers().next().ok_or("a layer")?;
+        let layer = network.layers().next().ok_or("a layer")?;
         let mut tree = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
         for _ in 0..depth {
-            tree = Tree::Split { layer, unit: 0, off: Box::new(tree.clone()), on: Box::new(tree) };
+            let halves = [Box::new(tree.clone()), Box::new(tree)];
+            tree = Tree::Split { unit: UnitId { layer, unit: 0 }, knot: 0, halves };
         }
         let open = LayerProof { units: vec![Status::Undecided], ..LayerProof::default() };
-        let bounds = vec![(0, Side::Upper, tree)];
+        let bounds = vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree }];
         let proof = Proof { layers: vec![open.clone(), LayerProof { bounds, ..open }], points: vec![] };
         Ok(proof.check::<N>(&network, &Domain::uniform(1, -2.0, 2.0)?).map(|_| ()))
     }

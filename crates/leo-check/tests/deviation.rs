@@ -1,9 +1,9 @@
 //! The bound on how far two networks are apart holds whatever is claimed, and is nothing where nothing differs.
 
 use fastrand::Rng;
-use leo_check::{Checker, Claim, Correspondence, Exact, Facts, Mismatch, Number, Role, Side, deviation};
+use leo_check::{Checker, Correspondence, Exact, Expression, Facts, Mismatch, Number, Target, deviation};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, Transpose};
-use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
+use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -29,7 +29,7 @@ fn facts_in<'n, N: Number>(network: &'n Network, domain: &Domain) -> Anything<Fa
     let mut checker = Checker::begin(network, domain)?;
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();
-        let bounds: Vec<_> = (0..units).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect();
+        let bounds: Vec<_> = (0..units).flat_map(Target::both).collect();
         checker.prove_linear(&bounds, &[]);
     }
     Ok(checker.finish())
@@ -43,19 +43,19 @@ fn every_unit_can_go_for_its_own_reason() -> Anything {
     let line = chain(&[(&[&[2.0]], &[3.0])])?;
     let domain = Domain::uniform(1, -1.0, 1.0)?;
     let facts = facts(&four, &domain)?;
-    let opposite = Claim::Multiple { of: 0, factor: -1.0 };
-    let claims = vec![vec![Claim::Itself, opposite, Claim::Linear(0.0), Claim::Constant(0.0)]];
+    let opposite = Expression::Multiple { of: UnitId::new(0, 0), factor: -1.0 };
+    let claims = vec![vec![Expression::Itself, opposite, Expression::linear(0.0), Expression::constant(0.0)]];
     let pairs = Correspondence { anchors: vec![], claims, roles: vec![] };
     let found = deviation(&facts, &line, &pairs)?;
     assert!(found[0][0] <= 1e-14, "{found:?}");
 
     // The same without the reason for the pair: relu(x) - relu(-x) is then anything from -1 to 1, and x is not.
-    let claims = vec![vec![Claim::Itself, Claim::Itself, Claim::Linear(0.0), Claim::Constant(0.0)]];
+    let claims = vec![vec![Expression::Itself, Expression::Itself, Expression::linear(0.0), Expression::constant(0.0)]];
     let found = deviation(&facts, &line, &Correspondence { claims, ..pairs.clone() })?;
     assert!(found[0][0] >= 1.0, "{found:?}");
 
     // What is wrong costs as much as it is wrong by.
-    let claims = vec![vec![Claim::Itself, opposite, Claim::Constant(3.0), Claim::Constant(0.0)]];
+    let claims = vec![vec![Expression::Itself, opposite, Expression::constant(3.0), Expression::constant(0.0)]];
     let found = deviation(&facts, &line, &Correspondence { claims, ..pairs.clone() })?;
     assert!(found[0][0] >= 1.0, "{found:?}");
     Ok(())
@@ -73,10 +73,13 @@ fn a_network_is_no_distance_from_itself() -> Anything {
     let network = builder.finish(vec![sum])?;
     let domain = Domain::uniform(2, -1.0, 1.0)?;
     let facts = facts(&network, &domain)?;
-    let roles = (0..2).map(|unit| Role::Copy { layer: 2, unit, factor: 1.0 }).collect();
+    let roles = (0..2).map(|unit| Expression::copy(UnitId::new(0, unit))).collect();
     let same = |value: ValueId| (value, value);
-    let pairs =
-        Correspondence { anchors: vec![same(x), same(sum)], claims: vec![vec![Claim::Itself; 2]], roles: vec![roles] };
+    let pairs = Correspondence {
+        anchors: vec![same(x), same(sum)],
+        claims: vec![vec![Expression::Itself; 2]],
+        roles: vec![roles],
+    };
     assert_eq!(deviation(&facts, &network, &pairs)?, [[0.0, 0.0]], "exactly, division or not");
     Ok(())
 }
@@ -88,25 +91,26 @@ fn what_makes_no_sense_is_refused() -> Anything {
     let twice = chain(&[(&[&[2.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
     let domain = Domain::uniform(1, -1.0, 1.0)?;
     let facts = facts(&one, &domain)?;
-    let copy = Role::Copy { layer: 1, unit: 0, factor: 1.0 };
+    let copy = Expression::copy(UnitId::new(0, 0));
     let pairs = |claim, role| Correspondence { anchors: vec![], claims: vec![vec![claim]], roles: vec![vec![role]] };
-    assert_eq!(deviation(&facts, &two, &pairs(Claim::Itself, copy)), Err(Mismatch::Interface));
-    let missing = Role::Copy { layer: 1, unit: 1, factor: 1.0 };
+    assert_eq!(deviation(&facts, &two, &pairs(Expression::Itself, copy)), Err(Mismatch::Interface));
+    let missing = Expression::copy(UnitId::new(0, 1));
     assert_eq!(
-        deviation(&facts, &twice, &pairs(Claim::Itself, missing)),
+        deviation(&facts, &twice, &pairs(Expression::Itself, missing)),
         Err(Mismatch::Expression { layer: 0, unit: 0 }),
         "a copy of what there is not"
     );
     for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let copy = Role::Copy { layer: 1, unit: 0, factor };
-        assert!(deviation(&facts, &twice, &pairs(Claim::Itself, copy)).is_err(), "{factor}");
+        let copy = Expression::Multiple { of: UnitId::new(0, 0), factor };
+        assert!(deviation(&facts, &twice, &pairs(Expression::Itself, copy)).is_err(), "{factor}");
     }
-    let itself = Claim::Multiple { of: 0, factor: 1.0 };
-    assert!(deviation(&facts, &twice, &pairs(itself, Role::Linear)).is_err(), "a multiple of itself");
+    let itself = Expression::Multiple { of: UnitId::new(0, 0), factor: 1.0 };
+    assert!(deviation(&facts, &twice, &pairs(itself, Expression::linear(0.0))).is_err(), "a multiple of itself");
     let none = Correspondence::default();
     assert_eq!(deviation(&facts, &twice, &none), Err(Mismatch::Layers { layers: 1, said: 0 }));
     let long = chain(&[(&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
-    let beyond = Correspondence { anchors: vec![(long.outputs()[0], one.outputs()[0])], ..pairs(Claim::Itself, copy) };
+    let beyond =
+        Correspondence { anchors: vec![(long.outputs()[0], one.outputs()[0])], ..pairs(Expression::Itself, copy) };
     assert_eq!(deviation(&facts, &twice, &beyond), Err(Mismatch::Anchor), "a value that the network does not have");
     Ok(())
 }
@@ -160,9 +164,9 @@ fn coefficients_that_overflow_prove_nothing() -> Anything {
     let second = chain(&[(&rows, &[10.0, 10.0]), (&[&[0.0, 0.0]], &[0.0]), (&[&[1.0]], &[0.0])])?;
     let domain = Domain::new(vec![0.0, -1.0], vec![1e-320, 1.0])?;
     let facts = facts(&first, &domain)?;
-    let roles = vec![vec![Role::Linear; 2], vec![Role::Constant(0.0)]];
-    for claim in [Claim::Linear(0.0), Claim::Constant(0.0)] {
-        let claims = vec![vec![Claim::Linear(0.0); 2], vec![claim]];
+    let roles = vec![vec![Expression::linear(0.0); 2], vec![Expression::constant(0.0)]];
+    for claim in [Expression::linear(0.0), Expression::constant(0.0)] {
+        let claims = vec![vec![Expression::linear(0.0); 2], vec![claim]];
         let pairs = Correspondence { anchors: vec![], claims, roles: roles.clone() };
         // At (0, -1) the first is 1e10.
         assert!(deviation(&facts, &second, &pairs)?[0][0] >= 1e10, "{claim:?}");
@@ -179,8 +183,8 @@ fn copies_beside_linear_units_count() -> Anything {
     let two = chain(&[(&both, &[10.0, 0.0]), (&twisted, &[0.0, -10.0]), (&[&[1.0, 1.0]], &[0.0])])?;
     let domain = Domain::uniform(1, -1.0, 1.0)?;
     let facts = facts(&one, &domain)?;
-    let roles = vec![vec![Role::Linear, Role::Copy { layer: 1, unit: 0, factor: 1.0 }]; 2];
-    let pairs = Correspondence { anchors: vec![], claims: vec![vec![Claim::Itself]], roles };
+    let roles = vec![vec![Expression::linear(0.0), Expression::copy(UnitId::new(0, 0))]; 2];
+    let pairs = Correspondence { anchors: vec![], claims: vec![vec![Expression::Itself]], roles };
     // It is 2 relu(x).
     assert!(deviation(&facts, &two, &pairs)?[0][0] >= 1.0);
     let input = Correspondence { anchors: vec![(ValueId::INPUT, ValueId::INPUT)], ..pairs };
@@ -210,22 +214,25 @@ fn random_network(random: &mut Rng, widths: &[usize]) -> Result<Network, Network
 fn random_pairs(random: &mut Rng, first: &Network, second: &Network) -> Correspondence {
     let mut claims = Vec::new();
     for &units in &first.hidden() {
-        let mut layer = vec![Claim::Itself];
+        let mut layer = vec![Expression::Itself];
         for _ in 1..units {
             layer.push(match random.u8(0..4) {
-                0 => Claim::Itself,
-                1 => Claim::Constant(number(random)),
-                2 => Claim::Linear(number(random)),
-                _ => Claim::Multiple { of: 0, factor: number(random) + 0.001 },
+                0 => Expression::Itself,
+                1 => Expression::constant(number(random)),
+                2 => Expression::linear(number(random)),
+                _ => Expression::Multiple { of: UnitId::new(claims.len(), 0), factor: number(random) + 0.001 },
             });
         }
         claims.push(layer);
     }
-    let layers: Vec<usize> = first.relu_layers().collect();
+    let layers: Vec<LayerId> = first.layers().collect();
     let role = |random: &mut Rng| match random.u8(0..5) {
-        0 => Role::Constant(number(random)),
-        1 | 2 => Role::Linear,
-        _ => Role::Copy { layer: layers[random.usize(0..layers.len())], unit: 0, factor: number(random).abs() + 0.5 },
+        0 => Expression::constant(number(random)),
+        1 | 2 => Expression::linear(0.0),
+        _ => Expression::Multiple {
+            of: UnitId { layer: layers[random.usize(0..layers.len())], unit: 0 },
+            factor: number(random).abs() + 0.5,
+        },
     };
     let roles = second.hidden().iter().map(|&units| (0..units).map(|_| role(random)).collect()).collect();
     let values = |network: &Network| network.values().collect::<Vec<_>>();
@@ -312,8 +319,8 @@ fn what_is_made_in_the_same_way_is_no_distance_apart() -> Anything {
         Ok(builder.finish(vec![y])?)
     };
     let domain = Domain::uniform(2, -1.0, 1.0)?;
-    let claims = vec![vec![Claim::Itself, Claim::Constant(0.0), Claim::Itself]];
-    let roles = vec![[0, 2].map(|unit| Role::Copy { layer: 3, unit, factor: 1.0 }).to_vec()];
+    let claims = vec![vec![Expression::Itself, Expression::constant(0.0), Expression::Itself]];
+    let roles = vec![[0, 2].map(|unit| Expression::copy(UnitId::new(0, unit))).to_vec()];
     let pairs = Correspondence { anchors: vec![], claims, roles };
     let apart = |low: f64, nudge: f64| -> Anything<f64> {
         let (first, second) = (build(&[0, 1, 2], 0.0, low)?, build(&[0, 2], nudge, low)?);
@@ -347,13 +354,13 @@ fn the_symbols_of_an_anchor_are_not_those_of_its_units() -> Anything {
             Ok((builder.finish(vec![y])?, h))
         };
         let ((first, anchor), (second, _)) = (network(0.0)?, network(1.0)?);
-        let layers: Vec<usize> = first.relu_layers().collect();
-        let copies = |&layer: &usize| [0, 1].map(|unit| Role::Copy { layer, unit, factor: 1.0 }).to_vec();
-        let mut roles: Vec<Vec<Role>> = layers.iter().map(copies).collect();
-        roles[layers.len() - 1] = vec![Role::Constant(0.0), Role::Linear];
+        let layers: Vec<LayerId> = first.layers().collect();
+        let copies = |&layer: &LayerId| [0, 1].map(|unit| Expression::copy(UnitId { layer, unit })).to_vec();
+        let mut roles: Vec<Vec<Expression>> = layers.iter().map(copies).collect();
+        roles[layers.len() - 1] = vec![Expression::constant(0.0), Expression::linear(0.0)];
         let pairs = Correspondence {
             anchors: vec![(anchor, anchor)],
-            claims: vec![vec![Claim::Itself; 2]; layers.len()],
+            claims: vec![vec![Expression::Itself; 2]; layers.len()],
             roles,
         };
         let facts = facts_in::<N>(&first, &Domain::uniform(2, -1.0, 1.0)?)?;
@@ -379,8 +386,8 @@ fn parts_of_tiny_factors_are_not_rounded_away() -> Anything {
         let x = builder.add("", dense(-1.0, 0.0)?, &[ValueId::INPUT])?;
         let y = builder.add("", Sum, &[p, x])?;
         let second = builder.finish(vec![y])?;
-        let copy = Role::Copy { layer: 1, unit: 0, factor: power(-1074) };
-        let pairs = Correspondence { anchors: vec![], claims: vec![vec![Claim::Itself]], roles: vec![vec![copy]] };
+        let copy = Expression::Multiple { of: UnitId::new(0, 0), factor: power(-1074) };
+        let pairs = Correspondence { anchors: vec![], claims: vec![vec![Expression::Itself]], roles: vec![vec![copy]] };
         let facts = facts_in::<N>(&first, &Domain::uniform(1, -1.0, 1.0)?)?;
         Ok(deviation(&facts, &second, &pairs)?[0][0].rounded_up())
     }

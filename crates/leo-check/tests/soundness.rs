@@ -1,12 +1,11 @@
 //! Proved ranges hold, and are as tight as they should be.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{Checker, Exact, Lines, Number, Side, Slopes, Tilt, Tree, signs};
+use leo_check::{BoundProof, Checker, Exact, Lines, Number, Slopes, Target, Tilt, Tree, pieces_at};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
-use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
+use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
@@ -40,7 +39,7 @@ fn random_network(seed: u64) -> Result<Network, NetworkError> {
 }
 
 /// The pre-activations of each layer at many points of the domain: corners, edges and inside.
-fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(usize, Vec<f64>)> {
+fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(LayerId, Vec<f64>)> {
     let inputs = domain.len();
     let mut points = Vec::new();
     for sample in 0..400 {
@@ -55,7 +54,7 @@ fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(usize,
     }
     let evaluator = Evaluator::<f64>::new(network);
     let mut workspace = evaluator.workspace();
-    let mut found: Vec<(usize, Vec<f64>)> = network.relu_layers().map(|layer| (layer, Vec::new())).collect();
+    let mut found: Vec<(LayerId, Vec<f64>)> = network.layers().map(|layer| (layer, Vec::new())).collect();
     for block in points.chunks(evaluator.block_rows() * inputs) {
         let values = evaluator.forward(&mut workspace, block);
         for (layer, numbers) in &mut found {
@@ -65,22 +64,22 @@ fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(usize,
     found
 }
 
-fn all_bounds(width: usize) -> Vec<(usize, Side)> {
-    (0..width).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]).collect()
+fn all_bounds(width: usize) -> Vec<Target> {
+    (0..width).flat_map(Target::both).collect()
 }
 
 /// Anything at all, sensible or not: it may only loosen bounds.
-fn random_slopes(random: &mut Rng, layers: &[(usize, usize)]) -> Slopes {
+fn random_slopes(random: &mut Rng, layers: &[(LayerId, usize)]) -> Slopes {
     let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
     layers
         .iter()
-        .flat_map(|&(layer, units)| (0..units).map(move |unit| (layer, unit)))
+        .flat_map(|&(layer, units)| (0..units).map(move |unit| UnitId { layer, unit }))
         .map(|place| (place, slope()))
         .collect()
 }
 
 /// Any lines. Those above units are tilted toward any point.
-fn random_lines(random: &mut Rng, network: &Network, layers: &[(usize, usize)]) -> Lines {
+fn random_lines(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)]) -> Lines {
     let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
     let tilt = layers.get(random.usize(0..layers.len() + 1)).and_then(|&(layer, units)| {
         let inputs = Tilt::map(network, layer)?.0.weight().columns();
@@ -93,7 +92,7 @@ fn random_lines(random: &mut Rng, network: &Network, layers: &[(usize, usize)]) 
 }
 
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
-fn random_tree(random: &mut Rng, network: &Network, layers: &[(usize, usize)], depth: usize) -> Tree {
+fn random_tree(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)], depth: usize) -> Tree {
     if depth == 4 || layers.is_empty() || random.u8(0..4) == 0 {
         let mut multiplier =
             || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
@@ -102,15 +101,15 @@ fn random_tree(random: &mut Rng, network: &Network, layers: &[(usize, usize)], d
     }
     let (layer, units) = layers[random.usize(0..layers.len())];
     let unit = random.usize(0..units);
-    let [off, on] = [(); 2].map(|()| Box::new(random_tree(random, network, layers, depth + 1)));
-    Tree::Split { layer, unit, off, on }
+    let halves = [(); 2].map(|()| Box::new(random_tree(random, network, layers, depth + 1)));
+    Tree::Split { unit: UnitId { layer, unit }, knot: 0, halves }
 }
 
 /// Proves ranges of all layers with whatever slopes and case distinctions, and finds no input that leaves one.
 fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen: bool) {
     let mut random = Rng::with_seed(seed);
     let mut checker = Checker::<N>::begin(network, domain).expect("two inputs");
-    let mut passed: Vec<(usize, usize)> = Vec::new();
+    let mut passed: Vec<(LayerId, usize)> = Vec::new();
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();
         let bounds = all_bounds(units);
@@ -118,7 +117,7 @@ fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen
         let lines: Vec<Lines> = bounds.iter().map(lines).collect();
         checker.prove_linear(&bounds, &lines.iter().collect::<Vec<_>>());
         if chosen {
-            let tree = |&(unit, side)| (unit, side, random_tree(&mut random, network, &passed, 0));
+            let tree = |&target| BoundProof { target, tree: random_tree(&mut random, network, &passed, 0) };
             checker.prove_splits(&bounds.iter().map(tree).collect::<Vec<_>>());
         }
         passed.push((layer, units));
@@ -193,7 +192,7 @@ fn proved(maps: &[Dense], lo: f64, hi: f64) -> Result<(f64, f64), Box<dyn std::e
     }
     let network = builder.finish(vec![value])?;
     let mut checker = Checker::new(&network, &Domain::uniform(1, lo, hi)?)?;
-    let mut last = 0;
+    let mut last = LayerId::new(0);
     while let Some(layer) = checker.next_layer() {
         let width = checker.range(layer).lower.len();
         checker.prove_linear(&all_bounds(width), &[]);
@@ -266,13 +265,13 @@ fn signs_at_a_point_are_exact() -> Anything {
     let h = builder.add("relu", Relu, &[g])?;
     let network = builder.finish(vec![h])?;
     let domain = Domain::uniform(2, 0.0, 1.0)?;
-    for signs in [signs::<f64>, signs::<Exact>] {
-        let found = signs(&network, &domain, &[0.1, 0.2], &[1, 0, 2, 1].map(|unit| (1, unit)));
+    for pieces_at in [pieces_at::<f64>, pieces_at::<Exact>] {
+        let found = pieces_at(&network, &domain, &[0.1, 0.2], &[1, 0, 2, 1].map(|unit| UnitId::new(0, unit)));
         // 0.3 as a double is a little less than 0.4 - 0.1, all three as doubles.
-        assert_eq!(found, Some(vec![Ordering::Less, Ordering::Greater, Ordering::Less, Ordering::Less]));
-        let equal = signs(&network, &domain, &[0.0, 0.15], &[(1, 2)]);
-        assert_eq!(equal, Some(vec![Ordering::Equal]), "twice 0.15 is the double 0.3");
-        assert_eq!(signs(&network, &domain, &[0.1, 1.5], &[(1, 0)]), None, "not in the domain");
+        assert_eq!(found, Some(vec![Some(0), Some(1), Some(0), Some(0)]));
+        let equal = pieces_at(&network, &domain, &[0.0, 0.15], &[UnitId::new(0, 2)]);
+        assert_eq!(equal, Some(vec![None]), "twice 0.15 is the double 0.3");
+        assert_eq!(pieces_at(&network, &domain, &[0.1, 1.5], &[UnitId::new(0, 0)]), None, "not in the domain");
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ pub struct Totals {
 impl LayerReport {
     pub fn new(network: &Network, layer: &Layer) -> Self {
         Self {
-            name: network.nodes()[layer.node].name().to_owned(),
+            name: network.node_of(layer.id).name().to_owned(),
             width: layer.units.len(),
             seconds: layer.time.as_secs_f64(),
             units: layer.units.iter().map(UnitReport::new).collect(),
@@ -107,8 +107,8 @@ pub fn print(layers: &[LayerReport], totals: &Totals, seconds: f64, console: &Co
 impl UnitReport {
     fn new(unit: &Unit) -> Self {
         let status = match unit.status {
-            Status::Inactive => "inactive",
-            Status::Active => "active",
+            Status::OFF => "inactive",
+            Status::Stable(_) => "active",
             Status::Unstable => "unstable",
             Status::Undecided => "undecided",
         };
@@ -139,8 +139,8 @@ impl Totals {
         for unit in units {
             totals.units += 1;
             *match unit.status {
-                Status::Inactive => &mut totals.inactive,
-                Status::Active => &mut totals.active,
+                Status::OFF => &mut totals.inactive,
+                Status::Stable(_) => &mut totals.active,
                 Status::Unstable => &mut totals.unstable,
                 Status::Undecided => &mut totals.undecided,
             } += 1;

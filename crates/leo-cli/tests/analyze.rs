@@ -84,9 +84,9 @@ fn the_models_that_ship_are_decided() -> Anything {
         let evaluator = Evaluator::<f64>::new(network);
         let mut workspace = evaluator.workspace();
         let values = evaluator.forward(&mut workspace, &points);
-        for (layer, node) in network.relu_layers().enumerate() {
-            let units = json["layers"][layer]["units"].as_array().ok_or("units")?;
-            for row in values.get(network.pre_activation(node)).chunks(units.len()) {
+        for layer in network.layers() {
+            let units = json["layers"][layer.index()]["units"].as_array().ok_or("units")?;
+            for row in values.get(network.pre_activation(layer)).chunks(units.len()) {
                 for (unit, &number) in units.iter().zip(row) {
                     let bound = |key: &str| unit[key].as_f64().unwrap_or(f64::NAN);
                     assert!(

@@ -105,7 +105,7 @@ fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
         let Format::Onnx(document) = model.format() else { return Err(name.into()) };
         let network = document.network();
         let whole = Part { from: ValueId::INPUT, to: network.outputs().to_vec(), network: network.clone() };
-        let whole = document.splice(&[whole], None).ok();
+        let whole = document.splice(&[whole], None).ok().map(|spliced| spliced.made);
         let part = with_units_doubled(document)?;
         anew += usize::from(whole.is_some());
         doubled += usize::from(part.is_some());
@@ -217,11 +217,11 @@ fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
     let second = network.nodes().iter().position(|node| {
         node.op().has_sums() && {
             let operand = node.operands()[0];
-            operand.node().is_some_and(|index| network.nodes()[index].op().is_relu())
+            operand.node().is_some_and(|index| network.nodes()[index].op().is_layer())
         }
     });
     let Some(second) = second else { return Ok(None) };
-    let relu = network.pre_activation(second);
+    let relu = network.nodes()[second].operands()[0];
     let Some(pre) = node(relu).map(|relu| relu.operands()[0]) else { return Ok(None) };
     let (Some(first), Some(last)) =
         (node(pre).and_then(|node| node.op().as_dense()), network.nodes()[second].op().as_dense())
@@ -246,7 +246,7 @@ fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
     let h = part.add("", Relu, &[g])?;
     let y = part.add("halved", Dense::new(halves, last.bias().map(<[f64]>::to_vec))?, &[h])?;
     let part = Part { from: input, to: vec![network.result_of(second)], network: part.finish(vec![y])? };
-    Ok(Some(document.splice(&[part], None)?))
+    Ok(Some(document.splice(&[part], None)?.made))
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, Correspondence, Link, Numbers, Proof, Role};
-use leo_network::Domain;
+use leo_check::{Certificate, Correspondence, Expression, Link, Numbers, Proof};
 use leo_network::onnx::{Document, OnnxError};
+use leo_network::{Domain, UnitId};
 
 use crate::compress::Compressed;
 
@@ -20,10 +20,12 @@ pub(crate) struct Step {
 impl Step {
     /// The next file is the same one.
     pub(crate) fn nothing(before: Document, proof: Proof) -> Self {
-        let claims = proof.layers.iter().map(|layer| layer.units.iter().map(|status| status.claim()).collect());
-        let layers = before.network().relu_layers().zip(before.network().hidden());
-        let copies = |(layer, units)| (0..units).map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect();
-        let (claims, roles) = (claims.collect(), layers.map(copies).collect());
+        let network = before.network();
+        let claims = network.layers().zip(&proof.layers).map(|(layer, proof)| {
+            proof.units.iter().map(|status| status.expression(network.activation(layer))).collect()
+        });
+        let copies = |layer| (0..network.width(layer)).map(|unit| Expression::copy(UnitId { layer, unit })).collect();
+        let (claims, roles) = (claims.collect(), network.layers().map(copies).collect());
         Self { before, proof, pairs: Correspondence { anchors: Vec::new(), claims, roles } }
     }
 }

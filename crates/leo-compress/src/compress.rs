@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use leo_check::{Mismatch, apart_in_single};
 use leo_network::onnx::{Document, Float, OnnxError};
-use leo_network::{Array, Domain, DomainError, Network, NetworkError};
+use leo_network::{Array, Domain, DomainError, LayerId, Network, NetworkError};
 use leo_stability::{Engine, Status, Stopped};
 
 use crate::certify::Step;
@@ -12,7 +12,6 @@ use crate::history::{History, beside};
 use crate::prospects;
 use crate::reference::{Measured, Reference, measured_limit};
 use crate::region::Pinned;
-use crate::rewrite::Rewritten;
 use crate::round::{self, Round};
 use crate::samples::{OneSided, one_sided};
 use crate::tolerance::Tolerance;
@@ -130,9 +129,7 @@ impl Compressed {
     /// If the samples are another network's.
     pub fn one_sided(&self, domain: &Domain, samples: &Array) -> Result<Vec<OneSided>, DomainError> {
         let Some(Step { before, proof, .. }) = self.steps.first() else { return Ok(Vec::new()) };
-        one_sided(before.network(), &self.history.layers, domain, samples, |place, on| {
-            proof.witness(place.layer, place.unit, on)
-        })
+        one_sided(before.network(), &self.history.layers, domain, samples, |unit, on| proof.witness(unit, on))
     }
 }
 
@@ -264,18 +261,18 @@ impl Compressed {
     fn forget_what_went(&mut self) {
         let removed = &self.history.removed;
         for staying in &mut self.staying {
-            staying.units.retain(|&unit| removed[staying.layer][unit].is_none());
+            staying.units.retain(|&unit| removed[staying.layer.index()][unit].is_none());
         }
         self.staying.retain(|staying| !staying.units.is_empty());
         let layers = self.history.layers.iter().zip(removed);
-        let changed: Vec<usize> =
-            layers.filter(|(_, removed)| removed.iter().any(Option::is_some)).map(|(layer, _)| layer.node).collect();
+        let changed = layers.filter(|(_, removed)| removed.iter().any(Option::is_some)).map(|(layer, _)| layer.id);
+        let changed: Vec<LayerId> = changed.collect();
         self.pinned.retain(|pinned| changed.binary_search(&pinned.layer).is_err());
     }
 
     /// Adds up how far outputs can have moved.
-    pub(crate) fn add_delta(&mut self, rewritten: &Rewritten) {
-        for (sums, deltas) in self.delta.iter_mut().zip(&rewritten.deviation) {
+    pub(crate) fn add_delta(&mut self, deviation: &[Vec<f64>]) {
+        for (sums, deltas) in self.delta.iter_mut().zip(deviation) {
             sums.iter_mut()
                 .zip(deltas)
                 .for_each(|(sum, delta)| *sum = if *sum == 0.0 { *delta } else { (*sum + delta).next_up() });

@@ -1,9 +1,9 @@
 //! A region that is being rewritten: its layers with the weights that they have by now, and what has become of their units.
 
-use leo_check::Claim;
+use leo_check::{Expression, Range};
 
 use crate::affine::Affine;
-use crate::plan::{Fate, Origin, Plan, Planned, Rule};
+use crate::plan::{Fate, Plan, Planned, Rule};
 use crate::region::Region;
 
 /// A region on its way to a plan, layer by layer and unit by unit.
@@ -34,11 +34,8 @@ impl<'a> Draft<'a> {
     /// How large what a layer reads can be.
     pub(crate) fn magnitudes(&self, index: usize) -> Vec<f64> {
         match self.parents[index] {
-            Some(parent) => self.region.layers[parent].range.upper.iter().map(|upper| upper.max(0.0)).collect(),
-            None => {
-                let range = &self.region.range;
-                range.lower.iter().zip(&range.upper).map(|(lower, upper)| lower.abs().max(upper.abs())).collect()
-            }
+            Some(parent) => magnitudes(&self.region.layers[parent].output),
+            None => magnitudes(&self.region.range),
         }
     }
 
@@ -82,7 +79,7 @@ impl<'a> Draft<'a> {
         }
         self.leave_out(index);
         for &unit in stable {
-            self.fates[index][unit] = Fate::Gone(Rule::Folded, Claim::Linear(0.0));
+            self.fates[index][unit] = Fate::Gone(Rule::Folded, Expression::linear(0.0));
         }
     }
 
@@ -122,8 +119,8 @@ impl<'a> Draft<'a> {
 
     /// A layer is constant, and so is everything that reads it.
     pub(crate) fn collapse(&mut self, index: usize) {
-        let constant = |fate: &Fate| match fate.claim() {
-            Claim::Constant(constant) => constant,
+        let constant = |fate: &Fate| match fate.expression() {
+            Expression::Affine { slope: 0.0, constant } => constant,
             _ => 0.0,
         };
         let outputs: Vec<f64> = self.fates[index].iter().map(constant).collect();
@@ -131,7 +128,8 @@ impl<'a> Draft<'a> {
         for next in index + 1..self.maps.len() {
             if self.parents[next] == Some(index) {
                 let pre_activations = at(&self.maps[next], &outputs);
-                let fate = |g: f64| Fate::Gone(Rule::Collapsed, Claim::Constant(g.max(0.0)));
+                let of = &self.region.layers[next].activation;
+                let fate = |g: f64| Fate::Gone(Rule::Collapsed, Expression::constant(of.of(g)));
                 self.fates[next] = pre_activations.into_iter().map(fate).collect();
                 self.collapse(next);
             }
@@ -149,7 +147,7 @@ impl<'a> Draft<'a> {
             if !self.gone[before] && !is_read && !self.port_parents.contains(&Some(before)) {
                 self.gone[before] = true;
                 for fate in self.fates[before].iter_mut().filter(|fate| fate.is_kept()) {
-                    *fate = Fate::Gone(Rule::Collapsed, Claim::Itself);
+                    *fate = Fate::Gone(Rule::Collapsed, Expression::Itself);
                 }
             }
         }
@@ -169,7 +167,7 @@ impl<'a> Draft<'a> {
             let parent = self.parents[layer];
             let map = reading(map, parent).with_rows(&kept(layer));
             places[layer] = Some(layers.len());
-            let units = kept(layer).into_iter().map(Origin::Unit).collect();
+            let units = kept(layer).into_iter().map(Some).collect();
             let parent = parent.and_then(|parent| places[parent]);
             layers.push(Planned { layer, parent, map: map.into(), units });
         }
@@ -179,6 +177,11 @@ impl<'a> Draft<'a> {
         let ports = self.ports.iter().zip(&self.port_parents).map(port).collect();
         Plan { layers, ports, fates: self.fates }
     }
+}
+
+/// How large the elements of a value can be.
+fn magnitudes(range: &Range) -> Vec<f64> {
+    range.lower.iter().zip(&range.upper).map(|(lower, upper)| lower.abs().max(upper.abs())).collect()
 }
 
 fn at(map: &Affine, point: &[f64]) -> Vec<f64> {

@@ -8,11 +8,11 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use leo_check::{Claim, Correspondence, Mismatch, Role, deviation};
-use leo_network::{Domain, DomainError, Network};
-use leo_stability::{Analysis, Options, Status, Stopped, Unit, analyze};
+use leo_check::{Correspondence, Expression, Interval, Mismatch, beyond, deviation, touched};
+use leo_network::{Activation, Domain, DomainError, LayerId, Network, UnitId};
+use leo_stability::{Analysis, Options, Stopped, Unit, analyze};
 
-use crate::fingerprint::{Fingerprints, Likeness, Place, points};
+use crate::fingerprint::{Fingerprints, Likeness, points};
 
 /// How far two networks are from each other.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +59,8 @@ impl Comparison {
 /// Units of a layer that look like none of another network's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
-    /// The layer's node.
-    pub layer: usize,
+    /// The layer.
+    pub layer: LayerId,
     /// Which of its units.
     pub units: Vec<usize>,
 }
@@ -177,15 +177,12 @@ pub(crate) fn take_less(least: &mut [Vec<f64>], found: &[Vec<f64>]) {
     pairs.for_each(|(least, found)| *least = if found < least { *found } else { *least });
 }
 
-fn is_stable(unit: &Unit) -> bool {
-    matches!(unit.status, Status::Active | Status::Inactive)
-}
-
 fn unmatched(analysis: &Analysis<'_>, likenesses: &[Vec<Option<Likeness>>]) -> Vec<Unmatched> {
     let of_layer = |(layer, likenesses): (&leo_stability::Layer, &Vec<Option<Likeness>>)| {
         let pairs = layer.units.iter().zip(likenesses).enumerate();
-        let alone = pairs.filter(|(_, (unit, like))| !is_stable(unit) && !like.is_some_and(|like| like.is_close));
-        Unmatched { layer: layer.node, units: alone.map(|(unit, _)| unit).collect() }
+        let alone =
+            pairs.filter(|(_, (unit, like))| !unit.status.is_stable() && !like.is_some_and(|like| like.is_close));
+        Unmatched { layer: layer.id, units: alone.map(|(unit, _)| unit).collect() }
     };
     let layers = analysis.layers.iter().zip(likenesses).map(of_layer);
     layers.filter(|unmatched| !unmatched.units.is_empty()).collect()
@@ -215,7 +212,8 @@ const NEARLY: f64 = 1.0 / 64.0;
 impl Guesses<'_> {
     /// What may correspond to what.
     fn correspondences(&self) -> Vec<Correspondence> {
-        let roles: Vec<Vec<Role>> = (0..self.likenesses.len()).map(|layer| self.roles(layer)).collect();
+        let layers = (0..self.likenesses.len()).map(LayerId::new);
+        let roles: Vec<Vec<Expression>> = layers.map(|layer| self.roles(layer)).collect();
         let copied = self.copied();
         let anchors = self.prints[0].shared_sums(self.prints[1]);
         let mut ways = vec![vec![]];
@@ -224,8 +222,9 @@ impl Guesses<'_> {
         }
         let mut correspondences = Vec::new();
         for view in [View::Copied, View::Linear] {
-            let claims: Vec<Vec<Claim>> =
-                copied.iter().enumerate().map(|(layer, copied)| self.claims(layer, copied, view)).collect();
+            let layers = (0..copied.len()).map(LayerId::new);
+            let claims: Vec<Vec<Expression>> =
+                layers.zip(&copied).map(|(layer, copied)| self.claims(layer, copied, view)).collect();
             let with = |anchors: &Vec<_>| Correspondence {
                 anchors: anchors.clone(),
                 claims: claims.clone(),
@@ -238,89 +237,91 @@ impl Guesses<'_> {
     }
 
     /// What the units of a layer of the second network are.
-    fn roles(&self, layer: usize) -> Vec<Role> {
+    fn roles(&self, layer: LayerId) -> Vec<Expression> {
+        let of = self.prints[1].activation(layer);
         let role = |(unit, like): (usize, &Option<Likeness>)| {
-            let copy = |like: Likeness| Role::Copy {
-                layer: self.prints[0].node(like.place.layer),
-                unit: like.place.unit,
-                factor: like.factor,
-            };
+            let copy = |like: Likeness| Expression::Multiple { of: like.place, factor: like.factor };
             let like = like.filter(|like| like.factor > 0.0);
             if let Some(like) = like.filter(|like| like.is_close) {
                 return copy(like);
             }
-            let (least, most) = self.prints[1].range(Place { layer, unit });
-            let (as_linear, as_nothing) = ((-least).max(0.0), most.max(0.0));
-            match like {
-                Some(like) if like.error < as_linear.min(as_nothing) => copy(like),
-                _ if as_nothing < as_linear => Role::Constant(0.0),
-                _ => Role::Linear,
+            let seen = self.prints[1].range(UnitId { layer, unit });
+            let off = |slope: f64, constant: f64| size(&beyond(of, &seen, slope, constant));
+            let pieces = of.pieces().iter().map(|piece| (off(piece.slope, piece.constant), piece));
+            let best = pieces.reduce(|best, next| if next.0 <= best.0 { next } else { best });
+            match (like, best) {
+                (Some(like), Some((error, _))) if like.error < error => copy(like),
+                (_, Some((_, piece))) => Expression::of_piece(piece),
+                (_, None) => Expression::linear(0.0),
             }
         };
-        self.likenesses[layer].iter().enumerate().map(role).collect()
+        self.likenesses[layer.index()].iter().enumerate().map(role).collect()
     }
 
     /// Which units of the first network have a counterpart in the second.
     fn copied(&self) -> Vec<Vec<bool>> {
         let mut copied: Vec<Vec<bool>> = self.prints[0].widths().into_iter().map(|units| vec![false; units]).collect();
         for like in self.likenesses.iter().flatten().flatten().filter(|like| like.is_close) {
-            copied[like.place.layer][like.place.unit] = true;
+            copied[like.place.layer.index()][like.place.unit] = true;
         }
         copied
     }
 
     /// What the units of a layer of the first network are expressed by.
-    fn claims(&self, layer: usize, copied: &[bool], view: View) -> Vec<Claim> {
-        let units = &self.analysis.layers[layer].units;
-        let alone = |(unit, &copied): (&Unit, &bool)| match unit.status {
-            _ if copied && view == View::Copied => Claim::Itself,
-            Status::Inactive => Claim::Constant(0.0),
-            Status::Active => Claim::Linear(0.0),
-            _ => Claim::Itself,
+    fn claims(&self, layer: LayerId, copied: &[bool], view: View) -> Vec<Expression> {
+        let (units, of) = (&self.analysis.layers[layer.index()].units, self.prints[0].activation(layer));
+        let alone = |(unit, &copied): (&Unit, &bool)| match copied && view == View::Copied {
+            true => Expression::Itself,
+            false => unit.status.expression(of),
         };
-        let mut claims: Vec<Claim> = units.iter().zip(copied).map(alone).collect();
+        let mut claims: Vec<Expression> = units.iter().zip(copied).map(alone).collect();
         // Those that have a counterpart first: they stand for the others.
         let (mut order, others): (Vec<usize>, Vec<usize>) = (0..claims.len()).partition(|&unit| copied[unit]);
         order.extend(others);
-        let duplicates = self.prints[0].duplicates(layer);
+        let duplicates = self.prints[0].duplicates(layer.index());
         let mut is_decided = vec![false; claims.len()];
         for unit in order {
             is_decided[unit] = true;
-            if claims[unit] != Claim::Itself || (copied[unit] && view == View::Copied) {
+            if claims[unit] != Expression::Itself || (copied[unit] && view == View::Copied) {
                 continue;
             }
             let stands_for = |like: &Likeness| match claims[like.place.unit] {
                 _ if !is_decided[like.place.unit] => None,
-                Claim::Itself => Some(like.place.unit),
-                Claim::Multiple { of, .. } => Some(of),
-                _ => None,
+                Expression::Itself => Some(like.place),
+                Expression::Multiple { of, .. } => Some(of),
+                Expression::Affine { .. } => None,
             };
-            let as_multiple = |of: usize| {
-                let [mine, theirs] = [unit, of].map(|unit| Place { layer, unit });
-                let like = self.prints[0].likeness(mine, self.prints[0], theirs).filter(|like| like.is_close)?;
-                Some(Claim::Multiple { of, factor: like.factor })
+            let as_multiple = |of: UnitId| {
+                let like = self.prints[0].likeness(UnitId { layer, unit }, self.prints[0], of);
+                like.filter(|like| like.is_close).map(|like| Expression::Multiple { of, factor: like.factor })
             };
             let multiple = duplicates[unit].iter().filter_map(stands_for).find_map(as_multiple);
             claims[unit] = match multiple {
                 Some(multiple) => multiple,
-                None if copied[unit] => Claim::Itself,
-                None => nearly(&units[unit]),
+                None if copied[unit] => Expression::Itself,
+                None => nearly(of, &units[unit]),
             };
         }
         claims
     }
 }
 
-/// What a unit without a counterpart is best seen as: nearly always off, nearly always on, or neither.
-fn nearly(unit: &Unit) -> Claim {
-    let (above, below) = (unit.upper.max(0.0), (-unit.lower).max(0.0));
-    if !above.is_finite() || !below.is_finite() {
-        Claim::Itself
-    } else if above <= NEARLY * below {
-        Claim::Constant(above / 2.0)
-    } else if below <= NEARLY * above {
-        Claim::Linear(below / 2.0)
-    } else {
-        Claim::Itself
+/// The largest absolute value in an interval.
+fn size(of: &Interval) -> f64 {
+    of.upper.max(-of.lower)
+}
+
+/// What a unit without a counterpart is best seen as: nearly always on one piece, or itself.
+fn nearly(of: &Activation, unit: &Unit) -> Expression {
+    let at = Interval { lower: unit.lower, upper: unit.upper };
+    let [first, last] = touched(of, &at.lower, &at.upper);
+    let lines = of.pieces()[first..=last].iter().map(|piece| (beyond(of, &at, piece.slope, piece.constant), piece));
+    let lines: Vec<_> = lines.collect();
+    let worst = lines.iter().map(|(beyond, _)| size(beyond)).fold(0.0, f64::max);
+    match lines.iter().find(|(beyond, _)| worst.is_finite() && size(beyond) <= NEARLY * worst) {
+        Some((Interval { lower, upper }, piece)) => {
+            Expression::Affine { slope: piece.slope, constant: piece.constant + (lower + upper) / 2.0 }
+        }
+        None => Expression::Itself,
     }
 }

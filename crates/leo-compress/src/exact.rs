@@ -3,7 +3,7 @@
 //! Units that are always off go, and so do, unless a sum would have to be rounded, units without weights and exact multiples of others, and units that
 //! nobody reads.
 
-use leo_check::Claim;
+use leo_check::Expression;
 use leo_network::onnx::Float;
 use leo_network::{product_and_error, sum_and_error};
 
@@ -36,19 +36,22 @@ fn remove_constants(draft: &mut Draft<'_>, index: usize, float: Float) {
         let (rule, output) = if layer.is_inactive(unit) {
             (Rule::Inactive, 0.0)
         } else if draft.maps[index].row(unit).iter().all(|&weight| weight == 0.0) {
-            (Rule::Constant, draft.maps[index].bias[unit].max(0.0))
+            (Rule::Constant, layer.activation.of(draft.maps[index].bias[unit]))
         } else {
             continue;
         };
         let fits = |map: &Affine, row: usize| exact_sum(map.bias[row], map.at(row, unit), output, float).is_some();
         if output == 0.0 || draft.readers(index).all(|map| (0..map.rows).all(|row| fits(map, row))) {
             draft.add_constant(index, unit, output);
-            draft.fates[index][unit] = Fate::Gone(rule, Claim::Constant(output));
+            draft.fates[index][unit] = Fate::Gone(rule, Expression::constant(output));
         }
     }
 }
 
 fn merge_multiples(draft: &mut Draft<'_>, index: usize, float: Float) {
+    if !draft.region.layers[index].activation.is_homogeneous() {
+        return;
+    }
     for unit in 0..draft.fates[index].len() {
         let others: Vec<usize> = (0..unit).filter(|&other| draft.fates[index][other].is_kept()).collect();
         if !draft.fates[index][unit].is_kept() {
@@ -66,7 +69,7 @@ fn merge_multiples(draft: &mut Draft<'_>, index: usize, float: Float) {
                     map.row_mut(row)[unit] = 0.0;
                 }
             }
-            draft.fates[index][unit] = Fate::Gone(Rule::Multiple, Claim::Multiple { of, factor });
+            draft.fates[index][unit] = Fate::Gone(Rule::Multiple, Expression::Multiple { of, factor });
             break;
         }
     }
@@ -79,7 +82,7 @@ fn remove_dead(draft: &mut Draft<'_>, index: usize) {
     for unit in 0..draft.fates[index].len() {
         let kept = (0..draft.fates[index].len()).filter(|&unit| draft.fates[index][unit].is_kept()).count();
         if draft.fates[index][unit].is_kept() && kept > 1 && !draft.is_read(index, unit) {
-            draft.fates[index][unit] = Fate::Gone(Rule::Dead, Claim::Itself);
+            draft.fates[index][unit] = Fate::Gone(Rule::Dead, Expression::Itself);
         }
     }
 }

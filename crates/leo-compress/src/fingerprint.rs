@@ -4,8 +4,9 @@
 //! at a few hundred points are the rows of a matrix. Divided by their lengths, rows that are proportional have a product of 1 or -1, so the
 //! matrix product of two networks' rows shows which units belong together. What is found this way is a guess, and nobody has to believe it.
 
+use leo_check::Interval;
 use leo_network::op::Op;
-use leo_network::{Array, Domain, Evaluator, Network, ValueId, add_product_transposed};
+use leo_network::{Activation, Array, Domain, Evaluator, LayerId, Network, UnitId, ValueId, add_product_transposed};
 
 use crate::observe::random_points;
 
@@ -54,27 +55,17 @@ pub(crate) struct Fingerprints {
 
 /// The pre-activations of a layer's units.
 struct Layer {
-    /// Its node.
-    node: usize,
+    activation: Activation,
     /// One a unit.
     rows: Vec<f64>,
     /// The same, of length 1; a row of zeros stays one.
     directions: Vec<f64>,
 }
 
-/// A unit of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Which of the layers of ReLUs, counted from 0.
-    pub(crate) layer: usize,
-    /// Which of its units.
-    pub(crate) unit: usize,
-}
-
 /// What a unit looks like a multiple of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Likeness {
-    pub(crate) place: Place,
+    pub(crate) place: UnitId,
     /// What the pre-activation there is to be multiplied by.
     pub(crate) factor: f64,
     /// How far that is off at the most, at the points.
@@ -90,23 +81,23 @@ impl Fingerprints {
         let mut workspace = evaluator.workspace();
         let values = evaluator.forward(&mut workspace, points);
         let points = points.len() / network.input().elements();
-        let layer = |node: usize| {
-            let columns = values.get(network.pre_activation(node));
+        let layer = |layer: LayerId| {
+            let columns = values.get(network.pre_activation(layer));
             let units = columns.len() / points;
             let numbers = (0..units).flat_map(|unit| (0..points).map(move |point| columns[point * units + unit]));
             let rows: Vec<f64> = numbers.collect();
             let directions = rows.chunks_exact(points).flat_map(direction).collect();
-            Layer { node, rows, directions }
+            Layer { activation: network.activation(layer).clone(), rows, directions }
         };
         let is_sum =
             |value: &ValueId| value.node().is_some_and(|node| matches!(network.nodes()[node].op(), Op::Sum(_)));
         let sums = network.values().filter(is_sum).map(|value| (value, values.get(value).to_vec()));
-        Self { points, layers: network.relu_layers().map(layer).collect(), sums: sums.collect() }
+        Self { points, layers: network.layers().map(layer).collect(), sums: sums.collect() }
     }
 
-    /// The node of a layer.
-    pub(crate) fn node(&self, layer: usize) -> usize {
-        self.layers[layer].node
+    /// What the units of a layer make of their pre-activations.
+    pub(crate) fn activation(&self, layer: LayerId) -> &Activation {
+        &self.layers[layer.index()].activation
     }
 
     /// How many units each layer has.
@@ -114,13 +105,14 @@ impl Fingerprints {
         self.layers.iter().map(|layer| layer.rows.len() / self.points).collect()
     }
 
-    fn row(&self, place: Place) -> &[f64] {
-        &self.layers[place.layer].rows[place.unit * self.points..][..self.points]
+    fn row(&self, place: UnitId) -> &[f64] {
+        &self.layers[place.layer.index()].rows[place.unit * self.points..][..self.points]
     }
 
     /// The least and the largest pre-activation of a unit that is seen.
-    pub(crate) fn range(&self, place: Place) -> (f64, f64) {
-        extremes(self.row(place))
+    pub(crate) fn range(&self, place: UnitId) -> Interval {
+        let (lower, upper) = extremes(self.row(place));
+        Interval { lower, upper }
     }
 
     /// For each unit of each layer, the unit of another network, wherever it is, that it looks most like a positive multiple of.
@@ -142,8 +134,8 @@ impl Fingerprints {
     /// For each unit of a layer, what it looks like among layers of another network, the closest first.
     fn of_layer(&self, layer: usize, other: &Self, layers: &[usize], signed: bool) -> Vec<Vec<Likeness>> {
         let units = self.layers[layer].rows.len() / self.points;
-        let places: Vec<Place> = (0..units).map(|unit| Place { layer, unit }).collect();
-        let of_block = |block: &[Place]| {
+        let places: Vec<UnitId> = (0..units).map(|unit| UnitId::new(layer, unit)).collect();
+        let of_block = |block: &[UnitId]| {
             let found = self.candidates(block, other, layers, signed);
             block.iter().zip(found).map(|(&place, found)| self.closest(place, other, &found)).collect::<Vec<_>>()
         };
@@ -151,10 +143,10 @@ impl Fingerprints {
     }
 
     /// For some units of one layer, the units in layers of another network that look most like multiples of them, by one product.
-    fn candidates(&self, block: &[Place], other: &Self, layers: &[usize], signed: bool) -> Vec<Vec<Place>> {
+    fn candidates(&self, block: &[UnitId], other: &Self, layers: &[usize], signed: bool) -> Vec<Vec<UnitId>> {
         let (Some(first), points) = (block.first(), self.points) else { return Vec::new() };
-        let rows = &self.layers[first.layer].directions[first.unit * points..][..block.len() * points];
-        let mut found: Vec<Vec<(f64, Place)>> = vec![Vec::new(); block.len()];
+        let rows = &self.layers[first.layer.index()].directions[first.unit * points..][..block.len() * points];
+        let mut found: Vec<Vec<(f64, UnitId)>> = vec![Vec::new(); block.len()];
         for &layer in layers {
             for (skipped, columns) in other.layers[layer].directions.chunks(BLOCK * points).enumerate() {
                 let units = columns.len() / points;
@@ -165,20 +157,21 @@ impl Fingerprints {
                         let score = if signed { product.abs() } else { product };
                         if score > 0.0 && (found.len() < CANDIDATES || score > found[CANDIDATES - 1].0) {
                             let place = found.partition_point(|(other, _)| *other >= score);
-                            found.insert(place, (score, Place { layer, unit: skipped * BLOCK + unit }));
+                            found.insert(place, (score, UnitId::new(layer, skipped * BLOCK + unit)));
                             found.truncate(CANDIDATES);
                         }
                     }
                 }
             }
         }
-        let places = |found: Vec<(f64, Place)>| found.into_iter().map(|(_, place)| place).collect();
+        let places = |found: Vec<(f64, UnitId)>| found.into_iter().map(|(_, place)| place).collect();
         found.into_iter().map(places).collect()
     }
 
     /// These units of another network as likenesses, the closest first; among those that are as close, first what is the same in the same place.
-    fn closest(&self, place: Place, other: &Self, candidates: &[Place]) -> Vec<Likeness> {
-        let same_place = other.layers.get(place.layer).filter(|layer| place.unit * self.points < layer.rows.len());
+    fn closest(&self, place: UnitId, other: &Self, candidates: &[UnitId]) -> Vec<Likeness> {
+        let same_place =
+            other.layers.get(place.layer.index()).filter(|layer| place.unit * self.points < layer.rows.len());
         let candidates = candidates.iter().copied().chain(same_place.map(|_| place));
         let mut found: Vec<Likeness> =
             candidates.filter_map(|candidate| self.likeness(place, other, candidate)).collect();
@@ -193,7 +186,11 @@ impl Fingerprints {
     }
 
     /// What one unit is in terms of another.
-    pub(crate) fn likeness(&self, place: Place, other: &Self, candidate: Place) -> Option<Likeness> {
+    pub(crate) fn likeness(&self, place: UnitId, other: &Self, candidate: UnitId) -> Option<Likeness> {
+        let of = self.activation(place.layer);
+        if of != other.activation(candidate.layer) {
+            return None;
+        }
         let (mine, theirs) = (self.row(place), other.row(candidate));
         let product: f64 = mine.iter().zip(theirs).map(|(a, b)| a * b).sum();
         let size: f64 = theirs.iter().map(|b| b * b).sum();
@@ -204,6 +201,7 @@ impl Fingerprints {
         };
         // Round numbers first: where they are right, they are exactly right, and what is off by as much either way is better off by plain numbers.
         let factors = [ratio.signum(), f64::from(ratio as f32), ratio].into_iter();
+        let factors = factors.filter(|factor| *factor == 1.0 || of.is_homogeneous());
         let factors =
             factors.filter(|factor| factor.is_finite() && *factor != 0.0).map(|factor| (factor, error(factor)));
         let (factor, error) = factors.reduce(|best, next| if CLEARLY * next.1 < best.1 { next } else { best })?;

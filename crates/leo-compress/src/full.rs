@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use leo_check::Claim;
+use leo_check::{Expression, beyond, touched};
+use leo_network::LayerId;
+use leo_network::activation::Piece;
 use leo_network::onnx::Float;
 
 use crate::affine::Affine;
@@ -29,8 +31,8 @@ const SHARE_OF_MULTIPLES: f64 = 0.0625;
 /// What a region may be rewritten with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Layers, by their nodes, in which no unit is replaced by a negative multiple of another: the linear functions that come with that can be large numbers that cancel.
-    pub(crate) without_opposites: BTreeSet<usize>,
+    /// Layers in which no unit is replaced by a negative multiple of another: the linear functions that come with that can be large numbers that cancel.
+    pub(crate) without_opposites: BTreeSet<LayerId>,
     /// Whether units that are always on stay as they are, instead of fewer new ones that carry linear functions.
     pub(crate) keep_linear: bool,
     /// Whether linear functions pass a layer beside it, by no ReLU: they need no shift then, which can be a large number that cancels.
@@ -56,7 +58,7 @@ impl<'a> Outline<'a> {
     pub(crate) fn new(region: &'a Region, budget: &Budget, style: &Style) -> Self {
         let (mut choices, left) = choices(region, budget);
         for (layer, opposites) in region.layers.iter().zip(&mut choices.opposites) {
-            *opposites = !style.without_opposites.contains(&layer.node);
+            *opposites = !style.without_opposites.contains(&layer.id);
         }
         if style.keep_linear {
             let on = |layer: &Layer| (0..layer.map.rows).map(|unit| layer.is_active(unit)).collect();
@@ -99,10 +101,10 @@ impl<'a> Outline<'a> {
         &self.ranks
     }
 
-    /// The nodes of the layers in which units are replaced by negative multiples of others.
-    pub(crate) fn with_opposites(&self) -> impl Iterator<Item = usize> {
+    /// The layers in which units are replaced by negative multiples of others.
+    pub(crate) fn with_opposites(&self) -> impl Iterator<Item = LayerId> {
         let layers = self.region.layers.iter().zip(&self.form.fates);
-        layers.filter(|(_, fates)| fates.iter().any(is_opposite)).map(|(layer, _)| layer.node)
+        layers.filter(|(_, fates)| fates.iter().any(is_opposite)).map(|(layer, _)| layer.id)
     }
 
     /// How many units it takes, and functions that pass beside them.
@@ -110,7 +112,7 @@ impl<'a> Outline<'a> {
         let layers = self.region.layers.iter().zip(&self.carriers).enumerate();
         let units = |(index, (layer, carriers)): (usize, (&Layer, &Option<Carriers>))| {
             let carriers = carriers.as_ref().map_or(0, |carriers| carriers.functions.len());
-            (self.form.kept(index) + carriers) * layer.positions
+            (self.form.kept(index) + carriers) * layer.channels.positions()
         };
         layers.map(units).sum()
     }
@@ -159,31 +161,39 @@ fn choices(region: &Region, budget: &Budget) -> (Choices, f64) {
     let mut candidates = Vec::new();
     for (index, layer) in region.layers.iter().enumerate() {
         for unit in 0..layer.map.rows {
-            let (lower, upper) = (layer.range.lower[unit], layer.range.upper[unit]);
-            if lower < 0.0 && upper > 0.0 {
-                let error = upper.min(-lower) / 2.0;
-                candidates.push((error / budget.affordable(index, unit, 1.0), index, unit));
+            if let Some((error, line)) = nearest_line(layer, unit) {
+                candidates.push((error / budget.affordable(index, unit, 1.0), index, unit, line));
             }
         }
     }
     candidates.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut spent = 0.0;
-    for &(cost, index, unit) in &candidates {
+    for &(cost, index, unit, line) in &candidates {
         spent += cost;
         if spent.is_nan() || spent > budget.total * SHARE_OF_UNITS {
             spent -= cost;
             break;
         }
-        let range = &region.layers[index].range;
-        let (lower, upper) = (range.lower[unit], range.upper[unit]);
-        let claim = if upper <= -lower { Claim::Constant(upper / 2.0) } else { Claim::Linear(-lower / 2.0) };
-        choices.negligible[index][unit] = Some(claim);
+        choices.negligible[index][unit] = Some(line);
     }
     let each = budget.total * SHARE_OF_MULTIPLES / candidates.len().max(1) as f64;
     for (layer, allowance) in choices.allowance.iter_mut().enumerate() {
         *allowance = (0..allowance.len()).map(|unit| budget.affordable(layer, unit, each)).collect();
     }
     (choices, budget.total * (1.0 - SHARE_OF_MULTIPLES) - spent)
+}
+
+/// For a unit that is not stable, the line along one of its pieces that it is nearest to, and how far it can be from that.
+fn nearest_line(layer: &Layer, unit: usize) -> Option<(f64, Expression<usize>)> {
+    let (at, of) = (layer.range.at(unit), &layer.activation);
+    let [first, last] = touched(of, &at.lower, &at.upper);
+    let line = |piece: &Piece| {
+        let beyond = beyond(of, &at, piece.slope, piece.constant);
+        let (error, middle) = ((beyond.upper - beyond.lower) / 2.0, (beyond.upper + beyond.lower) / 2.0);
+        (error, Expression::Affine { slope: piece.slope, constant: piece.constant + middle })
+    };
+    let lines = of.pieces()[first..=last].iter().map(line);
+    lines.reduce(|best, next| if next.0 < best.0 { next } else { best }).filter(|_| first < last)
 }
 
 /// What stays of a region.
@@ -219,7 +229,7 @@ fn retained(region: &Region, choices: &Choices, budget: &Budget, mut left: f64) 
         } else {
             left -= decomposition.cost;
         }
-        units += needed * layer.positions;
+        units += needed * layer.channels.positions();
     }
     Retained { choices, units, ranks }
 }
@@ -240,7 +250,9 @@ fn live_linear(region: &Region, form: &NormalForm) -> Vec<Vec<bool>> {
         for (unit, fate) in fates.iter().enumerate() {
             let matters = match fate {
                 Fate::Kept | Fate::KeptLinear | Fate::Gone(Rule::Opposite, _) => true,
-                Fate::Gone(Rule::Linear | Rule::Negligible, Claim::Linear(_)) => live[index][unit],
+                Fate::Gone(Rule::Linear | Rule::Negligible, Expression::Affine { slope, .. }) if *slope != 0.0 => {
+                    live[index][unit]
+                }
                 Fate::Gone(..) => false,
             };
             if let (true, Some(parent)) = (matters, layer.parent) {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leo_check::{Correspondence, Role};
+use leo_check::{Correspondence, Expression};
 use leo_network::op::Op;
-use leo_network::{Network, Node, ValueId};
+use leo_network::{Network, Node, UnitId, ValueId};
 use leo_stability::{By, Layer, Status};
 
 use crate::plan::Rule;
@@ -18,26 +18,16 @@ pub(crate) fn beside(network: &Network) -> usize {
         let nodes = sum.operands().iter().filter_map(|summand| summand.node()).map(|node| &network.nodes()[node]);
         nodes.filter(|node| node.op().has_sums()).map(|matrix| matrix.operands()[0]).collect()
     };
-    let with_layers = sums.map(matrices).filter(|read| read.iter().any(|&value| op(value).is_some_and(Op::is_relu)));
+    let with_layers = sums.map(matrices).filter(|read| read.iter().any(|&value| op(value).is_some_and(Op::is_layer)));
     let read: BTreeSet<ValueId> = with_layers.flatten().filter(is_affine).collect();
     read.into_iter().map(|value| network.shape(value).elements()).sum()
-}
-
-/// Which unit of the file that was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// Its layer of ReLUs, counted from 0.
-    pub layer: usize,
-    /// Its number in the layer, from 0.
-    pub unit: usize,
 }
 
 /// A unit that a round removes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Removed {
-    /// Its layer's node, and its number there, in the file before the round.
-    pub(crate) node: usize,
-    pub(crate) unit: usize,
+    /// Which one, in the file before the round.
+    pub(crate) unit: UnitId,
     /// Why.
     pub(crate) rule: Rule,
 }
@@ -45,12 +35,12 @@ pub(crate) struct Removed {
 /// What became of the units of the file that was given, and where those of the new one come from.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// The layers of ReLUs as they were found, before anything was removed.
+    /// The layers as they were found, before anything was removed.
     pub layers: Vec<Layer>,
     /// For each of their units, the rule that removed it, if one did.
     pub removed: Vec<Vec<Option<Rule>>>,
     /// For each unit of each layer of the new file, which unit it was. Where it was none, it carries a linear function past its layer.
-    pub origins: Vec<Vec<Option<Place>>>,
+    pub origins: Vec<Vec<Option<UnitId>>>,
     /// How many linear functions of the new file pass beside layers, by no ReLU, that did not before.
     pub paths: usize,
 }
@@ -58,13 +48,13 @@ pub struct History {
 impl History {
     /// Begins with a file to which nothing was done yet.
     pub(crate) fn begin(layers: &[Layer]) -> Self {
-        let places = |(layer, found): (usize, &Layer)| {
-            (0..found.units.len()).map(|unit| Some(Place { layer, unit })).collect::<Vec<_>>()
+        let units = |found: &Layer| {
+            (0..found.units.len()).map(|unit| Some(UnitId { layer: found.id, unit })).collect::<Vec<_>>()
         };
         Self {
             layers: layers.to_vec(),
             removed: layers.iter().map(|layer| vec![None; layer.units.len()]).collect(),
-            origins: layers.iter().enumerate().map(places).collect(),
+            origins: layers.iter().map(units).collect(),
             paths: 0,
         }
     }
@@ -72,7 +62,7 @@ impl History {
     /// Whether all units were decided, and the stable ones without a search.
     pub(crate) fn is_plain(&self) -> bool {
         self.layers.iter().flat_map(|layer| &layer.units).all(|unit| match unit.status {
-            Status::Inactive | Status::Active => {
+            Status::Stable(_) => {
                 matches!(unit.by, Some(By::Interval | By::Linear | By::Slopes))
             }
             Status::Unstable => true,
@@ -81,24 +71,18 @@ impl History {
     }
 
     /// Adds what a round did to the file before it.
-    pub(crate) fn add(&mut self, before: &Network, removed: &[Removed], pairs: &Correspondence) {
-        let layers: BTreeMap<usize, usize> =
-            before.relu_layers().enumerate().map(|(index, node)| (node, index)).collect();
-        for Removed { node, unit, rule } in removed {
-            self.remove(layers[node], *unit, *rule);
+    pub(crate) fn add(&mut self, removed: &[Removed], pairs: &Correspondence) {
+        for Removed { unit, rule } in removed {
+            // What no unit was is not missed.
+            if let Some(UnitId { layer, unit }) = self.origins[unit.layer.index()][unit.unit] {
+                self.removed[layer.index()][unit] = Some(*rule);
+            }
         }
-        let origin = |role: &Role| match *role {
-            Role::Copy { layer, unit, .. } => self.origins[layers[&layer]][unit],
-            Role::Linear | Role::Constant(_) => None,
+        let origin = |role: &Expression| match *role {
+            Expression::Multiple { of, .. } => self.origins[of.layer.index()][of.unit],
+            Expression::Itself | Expression::Affine { .. } => None,
         };
         self.origins = pairs.roles.iter().map(|roles| roles.iter().map(origin).collect()).collect();
-    }
-
-    /// A unit of the file as it is at this point goes. What no unit was is not missed.
-    fn remove(&mut self, layer: usize, unit: usize, rule: Rule) {
-        if let Some(Place { layer, unit }) = self.origins[layer][unit] {
-            self.removed[layer][unit] = Some(rule);
-        }
     }
 
     /// How many units of the new file carry linear functions past their layers.

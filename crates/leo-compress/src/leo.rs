@@ -11,7 +11,7 @@
 //!
 //! `G <= 0` is enough for a unit to be off; the paper writes `G < 0`.
 
-use leo_check::Claim;
+use leo_check::Expression;
 
 use crate::draft::Draft;
 use crate::linear::Span;
@@ -41,18 +41,18 @@ fn go_through(draft: &mut Draft<'_>, index: usize, allowance: &impl Fn(usize, us
             let others = unit + 1 < units || !stable.is_empty() || unstable;
             let (rule, output) = match layer.is_inactive(unit) {
                 true => (Rule::Inactive, 0.0),
-                false => (Rule::Constant, draft.maps[index].bias[unit].max(0.0)),
+                false => (Rule::Constant, layer.activation.of(draft.maps[index].bias[unit])),
             };
             if others {
                 draft.add_constant(index, unit, output);
             }
-            draft.fates[index][unit] = Fate::Gone(rule, Claim::Constant(output));
-        } else if layer.is_active(unit) {
+            draft.fates[index][unit] = Fate::Gone(rule, Expression::constant(output));
+        } else if layer.line(unit) == (1.0, 0.0) {
             match span.express(draft.maps[index].row(unit), allowance(index, unit)) {
                 None => stable.push(unit),
                 Some(combination) => {
                     draft.merge(index, unit, &stable, &combination);
-                    draft.fates[index][unit] = Fate::Gone(Rule::Merged, Claim::Linear(0.0));
+                    draft.fates[index][unit] = Fate::Gone(Rule::Merged, Expression::linear(0.0));
                 }
             }
         } else {

@@ -71,7 +71,7 @@ mod why;
 
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
 pub use equiv::{Comparison, EquivError, Unmatched, equivalent};
-pub use history::{History, Place};
+pub use history::History;
 pub use observe::{Apart, Observed, largest_difference, observe, observe_until};
 pub use pieces::{has_few_inputs, refine_by_pieces};
 pub use plan::Rule;

@@ -12,12 +12,11 @@
 
 use std::collections::BTreeMap;
 
-use leo_check::{Claim, Correspondence, Facts, Role};
+use leo_check::{Correspondence, Expression, Facts, stable_piece};
 use leo_network::onnx::{Aside, Document};
 use leo_network::op::{ActionKind, AffineMap, Op};
-use leo_network::{Network, Node, ValueId};
+use leo_network::{Network, Node, Spliced, UnitId, ValueId, ValueMap};
 
-use crate::CompressError;
 use crate::history::Removed;
 use crate::plan::Rule;
 use crate::region::{Regions, diagonal, of_channels};
@@ -38,62 +37,53 @@ impl Narrowing {
         let strands = Strands::new(facts);
         // A shape that a strand gives itself is written anew.
         let is_own = |aside: &Aside<'_>| {
-            let in_strand = |value: &ValueId| strands.of[value.index()] == strands.of[aside.value.index()];
+            let in_strand = |value: &ValueId| strands.of[*value] == strands.of[aside.value];
             aside.reshapes.as_ref().is_some_and(|reshapes| reshapes.iter().all(in_strand))
         };
         let aside = document.read_aside().into_iter().filter(|aside| !is_own(aside)).map(|aside| aside.value);
         let aside: Vec<ValueId> = aside.collect();
         let needed = strands.needed(network, &aside, as_in_paper);
         let mut kept = BTreeMap::new();
-        for (value, &strand) in network.values().zip(&strands.of) {
+        for (value, &strand) in network.values().zip(strands.of.iter()) {
             let channels: Vec<usize> = (0..needed[strand].len()).filter(|&channel| needed[strand][channel]).collect();
             if channels.len() < needed[strand].len() {
                 kept.insert(value, channels);
             }
         }
         let mut removed = Vec::new();
-        for node in network.relu_layers() {
-            let output = network.result_of(node);
-            let (channels, needed) = (network.shape(output).last(), &needed[strands.of[output.index()]]);
-            for unit in (0..network.shape(output).elements()).filter(|unit| !needed[unit % channels]) {
-                let is_zero = strands.is_zero[output.index()][unit % channels];
-                removed.push(Removed { node, unit, rule: if is_zero { Rule::Inactive } else { Rule::Dead } });
+        for layer in network.layers() {
+            let output = network.output_of(layer);
+            let (channels, needed) = (network.channels(output), &needed[strands.of[output]]);
+            for unit in (0..network.width(layer)).filter(|&unit| !needed[channels.of(unit)]) {
+                let is_zero = strands.is_zero[output][channels.of(unit)];
+                let rule = if is_zero { Rule::Inactive } else { Rule::Dead };
+                removed.push(Removed { unit: UnitId { layer, unit }, rule });
             }
         }
         Self { kept, removed }
     }
 
-    /// What corresponds to what in the file before and in the one after.
-    pub(crate) fn correspondence(
-        &self,
-        old: &Document,
-        new: &Document,
-        regions: &Regions,
-    ) -> Result<Correspondence, CompressError> {
-        let lost = |node: usize| {
-            let name = old.network().nodes()[node].name();
-            CompressError::Internal(format!("{name} is not to be found in the narrower file"))
-        };
-        let same = |value: ValueId| old.name_of(value).and_then(|name| new.value_named(name));
-        let elements = |document: &Document, value: ValueId| document.network().shape(value).elements();
+    /// What corresponds to what in the network before and in the file after.
+    pub(crate) fn correspondence(&self, old: &Network, new: &Spliced<Document>, regions: &Regions) -> Correspondence {
+        let same = |value: ValueId| new.values[value];
+        let elements = |network: &Network, value: ValueId| network.shape(value).elements();
         let unchanged = regions.outside.iter().filter(|&&value| value != ValueId::INPUT);
         let pairs = unchanged.filter_map(|&value| Some((value, same(value)?)));
-        let anchors = pairs.filter(|&(before, after)| elements(old, before) == elements(new, after)).collect();
-        let removed: BTreeMap<(usize, usize), Rule> =
-            self.removed.iter().map(|removed| ((removed.node, removed.unit), removed.rule)).collect();
+        let is_whole = |&(before, after): &_| elements(old, before) == elements(new.made.network(), after);
+        let anchors = pairs.filter(is_whole).collect();
+        let removed: BTreeMap<UnitId, Rule> = self.removed.iter().map(|removed| (removed.unit, removed.rule)).collect();
         let (mut claims, mut roles) = (Vec::new(), BTreeMap::new());
-        for (layer, units) in old.network().relu_layers().zip(old.network().hidden()) {
-            let claim = |unit: usize| match removed.get(&(layer, unit)) {
-                Some(Rule::Inactive) => Claim::Constant(0.0),
-                _ => Claim::Itself,
+        for layer in old.layers() {
+            let units = || (0..old.width(layer)).map(|unit| UnitId { layer, unit });
+            let claim = |unit: UnitId| match removed.get(&unit) {
+                Some(Rule::Inactive) => Expression::constant(0.0),
+                _ => Expression::Itself,
             };
-            claims.push((0..units).map(claim).collect());
-            let kept = (0..units).filter(|&unit| !removed.contains_key(&(layer, unit)));
-            let copies = kept.map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect();
-            let node = same(old.network().result_of(layer)).and_then(ValueId::node).ok_or_else(|| lost(layer))?;
-            roles.insert(node, copies);
+            claims.push(units().map(claim).collect());
+            let copies = units().filter(|unit| !removed.contains_key(unit)).map(Expression::copy).collect();
+            roles.extend(same(old.output_of(layer)).map(|value| (value, copies)));
         }
-        Ok(Correspondence { anchors, claims, roles: roles.into_values().collect() })
+        Correspondence { anchors, claims, roles: roles.into_values().collect() }
     }
 }
 
@@ -101,7 +91,7 @@ impl Narrowing {
 pub(crate) fn is_plain(network: &Network) -> bool {
     network.nodes().iter().all(|node| match node.op().as_affine().map(AffineMap::kind) {
         Some(ActionKind::Sums) => !follows(network, node, |op| op.as_affine().is_some()),
-        Some(ActionKind::Each(_)) => !follows(network, node, |op| op.has_sums() || op.is_relu()),
+        Some(ActionKind::Each(_)) => !follows(network, node, |op| op.has_sums() || op.is_layer()),
         Some(ActionKind::Move) | None => true,
     })
 }
@@ -120,28 +110,31 @@ fn follows(network: &Network, node: &Node, is_one: impl Fn(&Op) -> bool) -> bool
 
 /// The strands of a network.
 struct Strands {
-    /// For each value, the one that its strand begins with, by their indices.
-    of: Vec<usize>,
+    /// For each value, the one that its strand begins with.
+    of: ValueMap<ValueId>,
     /// For each value, which of its channels are always 0.
-    is_zero: Vec<Vec<bool>>,
-    /// By the values that they begin with: whether a strand has a layer of ReLUs.
-    has_units: Vec<bool>,
+    is_zero: ValueMap<Vec<bool>>,
+    /// By the values that they begin with: whether a strand has a layer of units.
+    has_units: ValueMap<bool>,
 }
 
 impl Strands {
     fn new(facts: &Facts<'_>) -> Self {
         let network = facts.network();
         let mut strands = Self {
-            of: vec![ValueId::INPUT.index()],
-            is_zero: vec![vec![false; network.input().last()]],
-            has_units: vec![false; network.nodes().len() + 1],
+            of: vec![ValueId::INPUT].into(),
+            is_zero: vec![vec![false; network.channels(ValueId::INPUT).count()]].into(),
+            has_units: vec![false; network.nodes().len() + 1].into(),
         };
         for (index, node) in network.nodes().iter().enumerate() {
-            let operand = node.operands()[0].index();
-            let strand = strands.of[operand];
-            if node.op().is_relu() {
-                let upper = of_channels(facts.range(node.operands()[0]), node.shape().last()).upper;
-                let is_off = upper.iter().zip(&strands.is_zero[operand]).map(|(upper, zero)| *zero || *upper <= 0.0);
+            let (operand, value) = (node.operands()[0], network.result_of(index));
+            let (strand, channels) = (strands.of[operand], network.channels(value));
+            if let Some(of) = node.op().as_activation() {
+                let range = of_channels(facts.range(operand), channels);
+                let is_off = strands.is_zero[operand].iter().enumerate().map(|(channel, &zero)| {
+                    let piece = stable_piece(of, &range.lower[channel], &range.upper[channel]);
+                    zero && of.of(0.0) == 0.0 || piece.is_some_and(|piece| of.pieces()[piece].is_zero())
+                });
                 let is_off = is_off.collect();
                 strands.has_units[strand] = true;
                 strands.push(strand, is_off);
@@ -150,28 +143,28 @@ impl Strands {
                 let is_zero = strands.is_zero[operand].iter().zip(diagonal).map(stays_zero).collect();
                 strands.push(strand, is_zero);
             } else {
-                strands.push(network.result_of(index).index(), vec![false; node.shape().last()]);
+                strands.push(value, vec![false; channels.count()]);
             }
         }
         strands
     }
 
-    fn push(&mut self, strand: usize, is_zero: Vec<bool>) {
+    fn push(&mut self, strand: ValueId, is_zero: Vec<bool>) {
         self.of.push(strand);
         self.is_zero.push(is_zero);
     }
 
     /// For each strand, by the value it begins with, which channels are needed, if these values are, besides the outputs.
-    fn needed(&self, network: &Network, aside: &[ValueId], as_in_paper: bool) -> Vec<Vec<bool>> {
-        let mut needed: Vec<Vec<bool>> =
-            network.values().map(|value| vec![false; network.shape(value).last()]).collect();
-        let all = |needed: &mut Vec<Vec<bool>>, value: ValueId| needed[self.of[value.index()]].fill(true);
+    fn needed(&self, network: &Network, aside: &[ValueId], as_in_paper: bool) -> ValueMap<Vec<bool>> {
+        let none = network.values().map(|value| vec![false; network.channels(value).count()]);
+        let mut needed = ValueMap::from(none.collect::<Vec<_>>());
+        let all = |needed: &mut ValueMap<Vec<bool>>, value: ValueId| needed[self.of[value]].fill(true);
         network.outputs().iter().chain(aside).for_each(|&value| all(&mut needed, value));
         all(&mut needed, ValueId::INPUT);
         // All that reads a strand comes after the value that it begins with.
         for (index, node) in network.nodes().iter().enumerate().rev() {
             let value = network.result_of(index);
-            if self.of[value.index()] != value.index() {
+            if self.of[value] != value {
                 continue;
             }
             let Some(dense) = node.op().as_dense() else {
@@ -179,15 +172,15 @@ impl Strands {
                 node.operands().iter().for_each(|&operand| all(&mut needed, operand));
                 continue;
             };
-            let rows = &mut needed[value.index()];
-            if !self.has_units[value.index()] {
+            let rows = &mut needed[value];
+            if !self.has_units[value] {
                 rows.fill(true);
             } else if !rows.contains(&true) {
                 // A value cannot be nothing.
                 rows[0] = true;
             }
             let rows: Vec<usize> = (0..rows.len()).filter(|&row| rows[row]).collect();
-            let operand = node.operands()[0].index();
+            let operand = node.operands()[0];
             let is_zero = &self.is_zero[operand];
             for (channel, needed) in needed[self.of[operand]].iter_mut().enumerate() {
                 let is_read = || as_in_paper || rows.iter().any(|&row| dense.weight().row(row)[channel] != 0.0);

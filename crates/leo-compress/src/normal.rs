@@ -10,7 +10,7 @@
 //!
 //! Two networks with the same units and the same rows are the same function, however many layers they have and whatever flows through them.
 
-use leo_check::Claim;
+use leo_check::Expression;
 use leo_network::add_product;
 
 use crate::affine::Affine;
@@ -46,7 +46,7 @@ impl Column {
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     /// For each layer, units that are nearly constant or nearly linear, and are taken to be.
-    pub(crate) negligible: Vec<Vec<Option<Claim>>>,
+    pub(crate) negligible: Vec<Vec<Option<Expression<usize>>>>,
     /// For each layer, units that are always on and stay all the same.
     pub(crate) retained: Vec<Vec<bool>>,
     /// For each layer, whether a negative multiple of another unit shall be replaced.
@@ -97,6 +97,8 @@ pub(crate) struct NormalForm {
     pub(crate) layers: Vec<Rows>,
     pub(crate) ports: Vec<Rows>,
     pub(crate) fates: Vec<Vec<Fate>>,
+    /// For each layer, the sum of its activation's slopes: what belongs to negative multiples.
+    slopes: Vec<f64>,
 }
 
 impl NormalForm {
@@ -109,6 +111,7 @@ impl NormalForm {
             layers: Vec::new(),
             ports: Vec::new(),
             fates: Vec::new(),
+            slopes: Vec::new(),
         };
         for (index, layer) in region.layers.iter().enumerate() {
             let rows = form.rows(layer.parent, &layer.map);
@@ -130,7 +133,7 @@ impl NormalForm {
             let sizes = (0..map.rows).map(|row| sized(row, &sizes)).collect();
             return Rows { map: map.clone(), sizes, noise: vec![0.0; map.rows] };
         };
-        let (given, fates) = (&self.layers[parent], &self.fates[parent]);
+        let (given, fates, slopes) = (&self.layers[parent], &self.fates[parent], &self.slopes[parent]);
         let mut made = Affine { bias: map.bias.clone(), ..Affine::zero(map.rows, self.columns.len()) };
         // How much of which pre-activations, and the sizes of what units give.
         let mut through = Affine::zero(map.rows, given.map.rows);
@@ -138,22 +141,18 @@ impl NormalForm {
         for (unit, fate) in fates.iter().enumerate() {
             let mut direct = None;
             let mut linear = None;
-            match fate.claim() {
-                Claim::Itself => direct = Some((unit, 1.0)),
-                Claim::Constant(constant) => {
-                    sizes[unit] = constant.abs();
-                    (0..map.rows).for_each(|row| made.bias[row] += map.at(row, unit) * constant);
-                }
-                Claim::Linear(constant) => {
-                    linear = Some((unit, 1.0));
+            match fate.expression() {
+                Expression::Itself => direct = Some((unit, 1.0)),
+                Expression::Affine { slope, constant } => {
+                    linear = (slope != 0.0).then_some((unit, slope));
                     sizes[unit] = constant.abs();
                     if constant != 0.0 {
                         (0..map.rows).for_each(|row| made.bias[row] += map.at(row, unit) * constant);
                     }
                 }
-                Claim::Multiple { of, factor } => {
+                Expression::Multiple { of, factor } => {
                     direct = Some((of, factor.abs()));
-                    linear = (factor < 0.0).then_some((of, factor));
+                    linear = (factor < 0.0).then_some((of, factor * *slopes));
                 }
             }
             if let Some((of, factor)) = direct
@@ -170,7 +169,9 @@ impl NormalForm {
         let used: Vec<usize> =
             (0..through.columns).filter(|&of| (0..map.rows).any(|row| through.at(row, of) != 0.0)).collect();
         let sizes: Vec<f64> = (0..map.rows).map(|row| sized(row, &sizes)).collect();
-        let is_plain = fates.iter().all(|fate| matches!(fate.claim(), Claim::Itself | Claim::Constant(0.0)));
+        let is_plain =
+            |fate: &Fate| fate.expression() == Expression::Itself || fate.expression() == Expression::constant(0.0);
+        let is_plain = fates.iter().all(is_plain);
         let noise = sizes.iter().map(|size| if is_plain { 0.0 } else { NOISE * size }).collect();
         let mut rows = Rows { map: made, sizes, noise };
         if !used.is_empty() {
@@ -186,18 +187,22 @@ impl NormalForm {
         let mut search = Multiples::new(&rows, &self.columns);
         for unit in 0..layer.map.rows {
             fates.push(if layer.is_inactive(unit) {
-                Fate::Gone(Rule::Inactive, Claim::Constant(0.0))
+                Fate::Gone(Rule::Inactive, Expression::constant(0.0))
             } else if let Some(constant) = rows.constant(unit, &self.columns) {
-                Fate::Gone(Rule::Constant, Claim::Constant(constant.max(0.0)))
+                Fate::Gone(Rule::Constant, Expression::constant(layer.activation.of(constant)))
             } else if layer.is_active(unit) {
-                if choices.retained[index][unit] { Fate::Kept } else { Fate::Gone(Rule::Linear, Claim::Linear(0.0)) }
+                let (slope, constant) = layer.line(unit);
+                let linear = Fate::Gone(Rule::Linear, Expression::Affine { slope, constant });
+                if choices.retained[index][unit] { Fate::Kept } else { linear }
             } else if let Some(claim) = choices.negligible[index][unit] {
                 Fate::Gone(Rule::Negligible, claim)
+            } else if !layer.activation.is_homogeneous() {
+                Fate::Kept
             } else {
                 match search.find(unit, choices.opposites[index], choices.allowance[index][unit]) {
                     Some((of, factor)) => {
                         let rule = if factor > 0.0 { Rule::Multiple } else { Rule::Opposite };
-                        Fate::Gone(rule, Claim::Multiple { of, factor })
+                        Fate::Gone(rule, Expression::Multiple { of, factor })
                     }
                     None => Fate::Kept,
                 }
@@ -206,10 +211,10 @@ impl NormalForm {
         let mut column_of = vec![None; fates.len()];
         for unit in (0..fates.len()).filter(|&unit| fates[unit].is_kept()) {
             column_of[unit] = Some(self.columns.len());
-            let [lower, upper] = [layer.range.lower[unit], layer.range.upper[unit]].map(|bound| bound.max(0.0));
-            self.columns.push(Column { lower, upper });
+            self.columns.push(Column { lower: layer.output.lower[unit], upper: layer.output.upper[unit] });
         }
         self.layers.push(rows);
+        self.slopes.push(layer.activation.pieces().iter().map(|piece| piece.slope).sum());
         self.fates.push(fates);
         self.column_of.push(column_of);
     }
@@ -227,7 +232,7 @@ impl NormalForm {
             for (unit, column) in self.column_of[index].iter().enumerate() {
                 match column {
                     Some(column) if read[*column] => mark(&self.layers[index], unit, &mut read),
-                    Some(_) => self.fates[index][unit] = Fate::Gone(Rule::Dead, Claim::Itself),
+                    Some(_) => self.fates[index][unit] = Fate::Gone(Rule::Dead, Expression::Itself),
                     None => {}
                 }
             }

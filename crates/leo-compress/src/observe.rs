@@ -216,7 +216,7 @@ impl<'a> Search<'a> {
             while checker.next_layer().is_some() {}
             let errors = evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
             for (output, &value) in network.outputs().iter().enumerate() {
-                let errors = &errors[value.index()];
+                let errors = &errors[value];
                 match noise.get_mut(output) {
                     Some(noise) => {
                         noise.iter_mut().zip(errors).for_each(|(sum, error)| *sum = (*sum + error).next_up())

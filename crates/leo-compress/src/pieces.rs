@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use leo_check::{Checker, Correspondence, Side, deviation};
+use leo_check::{Checker, Correspondence, Target, deviation};
 use leo_network::{Domain, Evaluator, Network};
 use leo_stability::{Options, Stopped, gradients};
 use rayon::prelude::*;
@@ -64,7 +64,7 @@ fn zeros(bounds: &[Vec<f64>]) -> Vec<Vec<f64>> {
 
 /// How much the first layer of a network feels each input.
 fn weights(network: &Network, domain: &Domain) -> Vec<f64> {
-    let Some(layer) = network.relu_layers().next() else { return vec![1.0; domain.len()] };
+    let Some(layer) = network.layers().next() else { return vec![1.0; domain.len()] };
     let value = network.pre_activation(layer);
     let units: Vec<usize> = (0..network.shape(value).elements()).collect();
     let middle: Vec<f64> = domain.lo().iter().zip(domain.hi()).map(|(lo, hi)| lo / 2.0 + hi / 2.0).collect();
@@ -92,7 +92,7 @@ impl Pair<'_> {
         let mut checker = Checker::new(self.networks[0], piece).ok()?;
         while let Some(layer) = checker.next_layer() {
             let units = 0..checker.range(layer).lower.len();
-            let sides = units.flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)]);
+            let sides = units.flat_map(Target::both);
             checker.prove_linear(&sides.collect::<Vec<_>>(), &[]);
         }
         deviation(&checker.finish(), self.networks[1], self.pairs).ok()

@@ -1,13 +1,13 @@
 //! What a region is to become.
 
-use leo_check::{Claim, Role};
+use leo_check::Expression;
 use leo_network::onnx::Float;
-use leo_network::op::{Relu, Reshape, Sum};
-use leo_network::{Builder, Network, NetworkError, ValueId};
+use leo_network::op::{Reshape, Sum};
+use leo_network::{Builder, LayerId, Network, NetworkError, UnitId, ValueId};
 
 use crate::affine::Affine;
 use crate::history::Removed;
-use crate::region::Region;
+use crate::region::{Layer, Region};
 
 /// Why a unit is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,15 +60,16 @@ pub(crate) enum Fate {
     /// It stays, and is to be seen as the linear function that it is, because others that depend on it are gone.
     KeptLinear,
     /// It goes, and this stands for it.
-    Gone(Rule, Claim),
+    Gone(Rule, Expression<usize>),
 }
 
 impl Fate {
-    pub(crate) fn claim(self) -> Claim {
+    /// What stands for it, by channels of its layer.
+    pub(crate) fn expression(self) -> Expression<usize> {
         match self {
-            Self::Kept => Claim::Itself,
-            Self::KeptLinear => Claim::Linear(0.0),
-            Self::Gone(_, claim) => claim,
+            Self::Kept => Expression::Itself,
+            Self::KeptLinear => Expression::linear(0.0),
+            Self::Gone(_, expression) => expression,
         }
     }
 
@@ -96,7 +97,8 @@ pub(crate) struct Planned {
     pub(crate) parent: Option<usize>,
     /// Its first rows are the units' pre-activations, the others are what takes the path. What reads this layer reads both, in this order.
     pub(crate) map: Map,
-    pub(crate) units: Vec<Origin>,
+    /// For each unit, the channel of that layer that it is. Where it is none, it is new and always on: it carries a linear function past the layer.
+    pub(crate) units: Vec<Option<usize>>,
 }
 
 impl Planned {
@@ -165,24 +167,15 @@ impl Assembly {
     }
 }
 
-/// What a channel of a new layer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// A channel of the layer it comes from.
-    Unit(usize),
-    /// New, always on: it carries a linear function past the layer.
-    Carrier,
-}
-
 impl Plan {
     /// How many units are left.
     pub(crate) fn units(&self, region: &Region) -> usize {
-        self.layers.iter().map(|planned| planned.units.len() * region.layers[planned.layer].positions).sum()
+        self.layers.iter().map(|planned| planned.units.len() * region.layers[planned.layer].channels.positions()).sum()
     }
 
     /// How many linear functions take a path beside a layer.
     pub(crate) fn paths(&self, region: &Region) -> usize {
-        self.layers.iter().map(|planned| planned.path() * region.layers[planned.layer].positions).sum()
+        self.layers.iter().map(|planned| planned.path() * region.layers[planned.layer].channels.positions()).sum()
     }
 
     /// Whether anything is gained. A function beside a layer takes as many numbers as a unit.
@@ -196,14 +189,16 @@ impl Plan {
         for (layer, fates) in region.layers.iter().zip(&self.fates) {
             for (channel, fate) in fates.iter().enumerate() {
                 let Fate::Gone(rule, _) = *fate else { continue };
-                let units = (0..layer.positions).map(|position| position * fates.len() + channel);
-                removed.extend(units.map(|unit| Removed { node: layer.node, unit, rule }));
+                let units = layer.channels.elements(channel).map(|unit| UnitId { layer: layer.id, unit });
+                removed.extend(units.map(|unit| Removed { unit, rule }));
             }
         }
         for linear in &region.linear {
-            let rule = |on: bool| if on { Rule::Folded } else { Rule::Inactive };
-            let units = linear.on.iter().enumerate();
-            removed.extend(units.map(|(unit, &on)| Removed { node: linear.node, unit, rule: rule(on) }));
+            let units = linear.pieces.iter().enumerate().map(|(unit, piece)| Removed {
+                unit: UnitId { layer: linear.id, unit },
+                rule: if piece.slope != 0.0 { Rule::Folded } else { Rule::Inactive },
+            });
+            removed.extend(units);
         }
         removed
     }
@@ -214,7 +209,7 @@ impl Plan {
         region: &Region,
         network: &Network,
         float: Float,
-        name: impl Fn(usize) -> String,
+        name: impl Fn(LayerId) -> String,
     ) -> Result<Network, NetworkError> {
         let builder = Network::builder(network.shape(region.entry).clone());
         let mut assembly = Assembly { builder, float };
@@ -223,11 +218,11 @@ impl Plan {
             |layers: &[Source], parent: Option<usize>| parent.map_or(ValueId::INPUT.into(), |parent| layers[parent]);
         for planned in &self.layers {
             let layer = &region.layers[planned.layer];
-            let matrix = matrix_before(network, network.pre_activation(layer.node));
+            let matrix = matrix_before(network, network.pre_activation(layer.id));
             let source = assembly.add_first(&matrix, &planned.map, before(&layers, planned.parent))?;
             let (of_units, of_path) = planned.map.last.split_rows(planned.units.len());
             let made = assembly.add(&matrix, &of_units, source)?;
-            let value = assembly.builder.add(name(layer.node), Relu, &[made])?;
+            let value = assembly.builder.add(name(layer.id), layer.activation.clone(), &[made])?;
             let mut path = None;
             if of_path.rows > 0 {
                 path = Some((planned.units.len(), assembly.add(&format!("{matrix}_path"), &of_path, source)?));
@@ -248,27 +243,29 @@ impl Plan {
         assembly.builder.finish(outputs)
     }
 
-    /// What is claimed of a layer's units.
-    pub(crate) fn claims(&self, region: &Region, layer: usize) -> Vec<Claim> {
-        let channels = self.fates[layer].len();
-        let at = |position: usize, unit: usize| match self.fates[layer][unit].claim() {
-            Claim::Multiple { of, factor } => Claim::Multiple { of: position * channels + of, factor },
-            claim => claim,
+    /// What the units of a layer are expressed by.
+    pub(crate) fn claims(&self, region: &Region, layer: usize) -> Vec<Expression> {
+        let (fates, Layer { id, channels, .. }) = (&self.fates[layer], &region.layers[layer]);
+        let claim = |unit: usize| {
+            let at = |channel| UnitId { layer: *id, unit: channels.element(channel, channels.position(unit)) };
+            fates[channels.of(unit)].expression().map(at)
         };
-        let positions = 0..region.layers[layer].positions;
-        positions.flat_map(|position| (0..channels).map(move |unit| at(position, unit))).collect()
+        (0..channels.count() * channels.positions()).map(claim).collect()
     }
 
-    /// What the units of a new layer are.
-    pub(crate) fn roles(&self, region: &Region, planned: usize) -> Vec<Role> {
+    /// What the units of a new layer are expressed by.
+    pub(crate) fn roles(&self, region: &Region, planned: usize) -> Vec<Expression> {
         let Planned { layer, units, .. } = &self.layers[planned];
-        let layer = &region.layers[*layer];
-        let (node, channels) = (layer.node, layer.map.rows);
-        let role = |position: usize, origin: &Origin| match *origin {
-            Origin::Unit(unit) => Role::Copy { layer: node, unit: position * channels + unit, factor: 1.0 },
-            Origin::Carrier => Role::Linear,
+        let Layer { id, channels, .. } = &region.layers[*layer];
+        let new = channels.with_count(units.len());
+        let role = |unit: usize| match units[new.of(unit)] {
+            Some(channel) => {
+                let position = new.position(unit);
+                Expression::copy(UnitId { layer: *id, unit: channels.element(channel, position) })
+            }
+            None => Expression::linear(0.0),
         };
-        (0..layer.positions).flat_map(|position| units.iter().map(move |origin| role(position, origin))).collect()
+        (0..new.count() * new.positions()).map(role).collect()
     }
 }
 

@@ -2,10 +2,9 @@
 
 use leo_network::onnx::Float;
 
-use crate::attempts::{Attempts, PARTS, Success, is_tolerated, planned};
+use crate::attempts::{Attempts, PARTS, Taken, is_tolerated, planned};
 use crate::compress::{CompressError, Method};
 use crate::full::Style;
-use crate::rewrite::Plans;
 use crate::tolerance::{Costs, Tolerance};
 use crate::why::{Obstacles, Prospect};
 
@@ -16,44 +15,45 @@ const PROSPECTS: [f64; 3] = [1e-6, 1e-4, 1e-2];
 
 impl<'a> Attempts<'a> {
     /// How many units would go with larger tolerances, if few do.
-    pub(crate) fn prospects(&self, success: Option<&Success>) -> Result<Vec<Prospect>, CompressError> {
-        let count = |plans: &Plans<'a>| plans.iter().map(|(region, plan)| region.units() - plan.units(region)).sum();
-        let all: usize = self.facts.network().hidden().iter().sum();
-        let left = |success: &Success| success.rewritten.document.network().hidden().iter().sum::<usize>();
-        let gone: usize = success.map_or(0, |success| all.saturating_sub(left(success)));
+    pub(crate) fn prospects(&self, taken: Option<&Taken>) -> Result<Vec<Prospect>, CompressError> {
+        let all: usize = self.original.facts.network().hidden().iter().sum();
+        let left = |taken: &Taken| taken.written.document.network().hidden().iter().sum::<usize>();
+        let gone: usize = taken.map_or(0, |taken| all.saturating_sub(left(taken)));
         let mut prospects = Vec::new();
         if self.options.bit_exact || self.options.method == Method::Leo || gone as f64 >= LITTLE * all as f64 {
             return Ok(prospects);
         }
         for tolerance in PROSPECTS {
-            let tolerances = Tolerance::Relative(tolerance).of_outputs(&self.reference.scales, self.document.float());
+            let tolerances =
+                Tolerance::Relative(tolerance).of_outputs(&self.reference.scales, self.original.document.float());
             if is_tolerated(&tolerances, &self.tolerances) {
                 // What is allowed already is no prospect.
                 continue;
             }
-            let costs = Some(Costs::new(self.facts, &tolerances));
+            let costs = Some(Costs::new(self.original.facts, &tolerances));
             let others = Attempts { costs, tolerances, obstacles: Obstacles::default(), ..*self };
             if self.is_late() {
                 break;
             }
-            let units = others.affordable()?.map_or(gone, |plans| count(&plans));
+            let units = others.affordable()?.unwrap_or(gone);
             prospects.push(Prospect { tolerance, units: units.max(gone) });
         }
         Ok(prospects)
     }
 
-    /// What could be done with the tolerance, in double precision.
-    fn affordable(&self) -> Result<Option<Plans<'a>>, CompressError> {
+    /// How many units could go with the tolerance, in double precision.
+    fn affordable(&self) -> Result<Option<usize>, CompressError> {
         for part in PARTS {
             let sketches = self.sketches(&[], part, &Style::default());
-            let pairs = self.regions.regions.iter().zip(&sketches).collect::<Vec<_>>();
+            let pairs = self.regions().iter().zip(&sketches).collect::<Vec<_>>();
             let plans = planned(&pairs, Float::F64);
             if plans.is_empty() {
                 return Ok(None);
             }
-            let rewritten = self.rewritten(&plans, Float::F64)?;
+            let units = plans.iter().map(|(region, plan)| region.units() - plan.units(region)).sum();
+            let rewritten = self.rewritten(plans, Float::F64)?;
             if rewritten.is_ok_and(|rewritten| is_tolerated(&rewritten.deviation, &self.tolerances)) {
-                return Ok(Some(plans));
+                return Ok(Some(units));
             }
             if self.is_late() {
                 break;

@@ -6,7 +6,7 @@ use leo_network::onnx::Float;
 use crate::affine::Affine;
 use crate::linear::{Allowance, Decomposition, Weighing, decompose};
 use crate::normal::{Column, NormalForm};
-use crate::plan::{Map, Origin, Plan, Planned};
+use crate::plan::{Map, Plan, Planned};
 use crate::region::Region;
 use crate::traffic::{Carriers, Target, rows_of};
 
@@ -91,9 +91,9 @@ impl<'a> Realisation<'a> {
             }
             carriers.push(made);
         }
-        let mut units: Vec<Origin> = kept.iter().map(|&unit| Origin::Unit(unit)).collect();
+        let mut units: Vec<Option<usize>> = kept.iter().copied().map(Some).collect();
         if !self.paths {
-            units.resize(targets.len(), Origin::Carrier);
+            units.resize(targets.len(), None);
         }
         self.places[index] = Some(self.layers.len());
         self.layers.push(Planned { layer: index, parent: parent.and_then(|parent| self.places[parent]), map, units });

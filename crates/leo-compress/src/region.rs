@@ -1,6 +1,6 @@
 //! Which parts of a network can be rewritten.
 //!
-//! A *region* begins at one value, its entry, and is a tree of layers: each layer of ReLUs reads an affine function of one layer before it, or of
+//! A *region* begins at one value, its entry, and is a tree of layers: each layer of units reads an affine function of one layer before it, or of
 //! the entry. It ends at its *ports*, affine functions of one layer that something else needs: outputs, and summands where branches meet. Within a region
 //! widths are free. A plain network is one region; in a residual network each branch is one, and so is what lies between two sums.
 //!
@@ -11,10 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leo_check::{Facts, Range};
+use leo_check::{Facts, Range, stable_piece};
+use leo_network::activation::Piece;
 use leo_network::onnx::{Aside, Document};
 use leo_network::op::{Action, ActionKind, AffineMap, Arithmetic, Op, Operator};
-use leo_network::{Network, Node, Shape, ValueId};
+use leo_network::{Activation, Channels, LayerId, Network, Node, ValueId};
 
 use crate::affine::Affine;
 
@@ -34,25 +35,24 @@ pub(crate) struct Region {
 impl Region {
     /// How many units it has.
     pub(crate) fn units(&self) -> usize {
-        let layers = self.layers.iter().map(|layer| layer.map.rows * layer.positions);
-        layers.chain(self.linear.iter().map(|linear| linear.on.len())).sum()
+        let layers = self.layers.iter().map(|layer| layer.map.rows * layer.channels.positions());
+        layers.chain(self.linear.iter().map(|linear| linear.pieces.len())).sum()
     }
 }
 
-/// A layer of ReLUs that is an affine map.
+/// A layer that is an affine map.
 #[derive(Clone, Debug)]
 pub(crate) struct Linear {
-    /// Its node.
-    pub(crate) node: usize,
-    /// Which of its units are on; the others are off.
-    pub(crate) on: Vec<bool>,
+    pub(crate) id: LayerId,
+    /// The piece that each of its units stays on.
+    pub(crate) pieces: Vec<Piece>,
 }
 
-/// A layer of ReLUs.
+/// A layer of units.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    /// Its node.
-    pub(crate) node: usize,
+    pub(crate) id: LayerId,
+    pub(crate) activation: Activation,
     /// The layer that it reads; the region's entry if there is none.
     pub(crate) parent: Option<usize>,
     pub(crate) pre_activation: ValueId,
@@ -60,21 +60,33 @@ pub(crate) struct Layer {
     pub(crate) map: Affine,
     /// Whether the map is several matrices in a row in the file.
     pub(crate) is_product: bool,
-    /// Ranges of its channels' pre-activations.
+    /// Ranges of its channels' pre-activations, and of what they give.
     pub(crate) range: Range,
-    /// How many units a channel has.
-    pub(crate) positions: usize,
+    pub(crate) output: Range,
+    /// Where its channels lie.
+    pub(crate) channels: Channels,
 }
 
 impl Layer {
-    /// Whether a channel is always off.
-    pub(crate) fn is_inactive(&self, unit: usize) -> bool {
-        self.range.upper[unit] <= 0.0
+    /// The piece that a channel stays on, if it does.
+    fn piece(&self, unit: usize) -> Option<&Piece> {
+        let piece = stable_piece(&self.activation, &self.range.lower[unit], &self.range.upper[unit])?;
+        Some(&self.activation.pieces()[piece])
     }
 
-    /// Whether a channel is always on.
+    /// Whether a channel is always 0.
+    pub(crate) fn is_inactive(&self, unit: usize) -> bool {
+        self.piece(unit).is_some_and(Piece::is_zero)
+    }
+
+    /// Whether a channel is always the same linear function, and no constant.
     pub(crate) fn is_active(&self, unit: usize) -> bool {
-        self.range.lower[unit] >= 0.0
+        self.piece(unit).is_some_and(|piece| piece.slope != 0.0)
+    }
+
+    /// What a channel that is stable multiplies its pre-activation by, and adds to it.
+    pub(crate) fn line(&self, unit: usize) -> (f64, f64) {
+        self.piece(unit).map_or((0.0, 0.0), |piece| (piece.slope, piece.constant))
     }
 }
 
@@ -87,13 +99,15 @@ pub(crate) struct Port {
     pub(crate) map: Affine,
     /// Whether the map is several matrices in a row in the file.
     pub(crate) is_product: bool,
+    /// Where its channels lie.
+    pub(crate) channels: Channels,
 }
 
 /// Why a layer keeps its width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
-    /// The layer's node.
-    pub layer: usize,
+    /// The layer.
+    pub layer: LayerId,
     /// Why.
     pub reason: String,
 }
@@ -105,7 +119,7 @@ pub(crate) struct Regions {
     pub(crate) regions: Vec<Region>,
     /// The layers in none, in their order.
     pub(crate) pinned: Vec<Pinned>,
-    /// Values that no rewriting changes.
+    /// Values with a name that no rewriting changes.
     pub(crate) outside: Vec<ValueId>,
 }
 
@@ -138,12 +152,12 @@ pub(crate) fn find(facts: &Facts<'_>, document: &Document, fold: bool) -> Region
     }
 }
 
-/// What a node of ReLUs is to regions.
+/// What a layer is to regions.
 #[derive(Clone, Debug)]
 enum Kind {
     /// Its outputs are needed as they are.
     Pinned(String),
-    /// All its units are stable, and it is only an affine map: 1 for units that are on, 0 for those that are off.
+    /// All its units are stable, and it is only an affine map.
     Linear,
 }
 
@@ -159,18 +173,18 @@ enum Place {
 struct Search<'a> {
     facts: &'a Facts<'a>,
     network: &'a Network,
-    kinds: &'a BTreeMap<usize, Kind>,
+    kinds: &'a BTreeMap<LayerId, Kind>,
     places: Vec<Place>,
     fold: bool,
     layers: BTreeMap<ValueId, Vec<Layer>>,
     linear: BTreeMap<ValueId, Vec<Linear>>,
     escapes: BTreeSet<ValueId>,
     pinned: Vec<Pinned>,
-    changed: BTreeMap<usize, Kind>,
+    changed: BTreeMap<LayerId, Kind>,
 }
 
 impl<'a> Search<'a> {
-    fn new(facts: &'a Facts<'a>, kinds: &'a BTreeMap<usize, Kind>, fold: bool) -> Self {
+    fn new(facts: &'a Facts<'a>, kinds: &'a BTreeMap<LayerId, Kind>, fold: bool) -> Self {
         Self {
             fold,
             linear: BTreeMap::new(),
@@ -214,8 +228,8 @@ impl<'a> Search<'a> {
         let operand = node.operands()[0];
         let place = match (node.op(), &self.places[operand.index()]) {
             (Op::Affine(map), place) => self.after_map(node, map, operand, place),
-            (Op::Relu(_), Place::Within { matrices: 1.., .. }) => self.layer(index),
-            (Op::Relu(_) | Op::Sum(_), _) => None,
+            (Op::Activation(of), Place::Within { matrices: 1.., .. }) if can_carry(of) => self.layer(index),
+            (Op::Activation(_) | Op::Sum(_), _) => None,
         };
         let place = place.unwrap_or_else(|| {
             let reason = match node.op() {
@@ -225,9 +239,11 @@ impl<'a> Search<'a> {
             node.operands().iter().for_each(|&operand| self.escape(operand, &reason));
             Place::Entry
         });
-        if let (Op::Relu(_), Place::Entry, false) = (node.op(), &place, self.kinds.contains_key(&index)) {
+        if let (Some(layer), Place::Entry) = (self.network.layer_at(index), &place)
+            && !self.kinds.contains_key(&layer)
+        {
             let reason = "what it reads is no affine function of one layer".to_owned();
-            self.pinned.push(Pinned { layer: index, reason });
+            self.pinned.push(Pinned { layer, reason });
         }
         self.places.push(place);
     }
@@ -252,34 +268,36 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A layer of ReLUs whose pre-activations are an affine function of a layer.
+    /// A layer whose pre-activations are an affine function of a layer.
     fn layer(&mut self, index: usize) -> Option<Place> {
-        let pre_activation = self.network.pre_activation(index);
+        let id = self.network.layer_at(index)?;
+        let pre_activation = self.network.pre_activation(id);
         let Place::Within { entry, layer, map: Some(map), matrices } = self.places[pre_activation.index()].clone()
         else {
             return None;
         };
-        let channels = map.rows;
+        let (activation, channels) = (self.network.activation(id).clone(), self.network.channels(pre_activation));
         let all = self.facts.range(pre_activation);
-        let range = of_channels(all, channels);
-        match self.kinds.get(&index) {
+        let [range, output] = [all, self.facts.range(self.network.output_of(id))].map(|of| of_channels(of, channels));
+        let parent = layer;
+        let layer =
+            Layer { id, activation, parent, pre_activation, map, is_product: matrices > 1, range, output, channels };
+        match self.kinds.get(&id) {
             Some(Kind::Pinned(reason)) => {
-                self.pinned.push(Pinned { layer: index, reason: reason.clone() });
+                self.pinned.push(Pinned { layer: id, reason: reason.clone() });
                 self.escapes.insert(pre_activation);
                 Some(Place::Entry)
             }
             Some(Kind::Linear) => {
-                let mask =
-                    range.upper.iter().map(|&upper| (if upper <= 0.0 { 0.0 } else { 1.0 }, 0.0)).collect::<Vec<_>>();
-                let on = all.upper.iter().map(|&upper| upper > 0.0).collect();
-                self.linear.entry(entry).or_default().push(Linear { node: index, on });
-                Some(Place::Within { entry, layer, map: Some(scaled(&map, &mask)), matrices })
+                let lines: Vec<(f64, f64)> = (0..channels.count()).map(|channel| layer.line(channel)).collect();
+                let piece = |unit: usize| layer.piece(channels.of(unit)).copied();
+                let pieces = (0..all.lower.len()).map(piece).collect::<Option<Vec<Piece>>>()?;
+                self.linear.entry(entry).or_default().push(Linear { id, pieces });
+                Some(Place::Within { entry, layer: parent, map: Some(scaled(&layer.map, &lines)), matrices })
             }
             None => {
                 let layers = self.layers.entry(entry).or_default();
-                let positions = all.lower.len() / channels;
-                let is_product = matrices > 1;
-                layers.push(Layer { node: index, parent: layer, pre_activation, map, is_product, range, positions });
+                layers.push(layer);
                 let layer = Some(layers.len() - 1);
                 Some(Place::Within { entry, layer, map: None, matrices: 0 })
             }
@@ -296,7 +314,7 @@ impl<'a> Search<'a> {
                 let layer = &self.layers[entry][*layer];
                 let stable = (0..layer.map.rows).all(|unit| layer.is_inactive(unit) || layer.is_active(unit));
                 let kind = if stable && self.fold { Kind::Linear } else { Kind::Pinned(reason.to_owned()) };
-                self.changed.insert(layer.node, kind);
+                self.changed.insert(layer.id, kind);
             }
             Place::Within { layer: None, .. } | Place::Entry => {}
         }
@@ -316,7 +334,7 @@ impl<'a> Search<'a> {
             }
         }
         let entries = self.network.values().zip(&self.places).filter(|(_, place)| matches!(place, Place::Entry));
-        let outside = entries.map(|(value, _)| value).collect();
+        let outside = entries.map(|(value, _)| value).filter(|&value| is_named(value)).collect();
         let mut regions = Vec::new();
         let entries: BTreeSet<ValueId> = self.layers.keys().chain(self.linear.keys()).copied().collect();
         for entry in entries {
@@ -324,17 +342,18 @@ impl<'a> Search<'a> {
             let linear = self.linear.remove(&entry).unwrap_or_default();
             let Some(Some(ports)) = ports.remove(&entry).filter(|_| is_named(entry)) else {
                 let reason = "values around it have no name in the file".to_owned();
-                let nodes = layers.iter().map(|layer| layer.node).chain(linear.iter().map(|linear| linear.node));
-                self.pinned.extend(nodes.map(|layer| Pinned { layer, reason: reason.clone() }));
+                let ids = layers.iter().map(|layer| layer.id).chain(linear.iter().map(|linear| linear.id));
+                self.pinned.extend(ids.map(|layer| Pinned { layer, reason: reason.clone() }));
                 continue;
             };
             let port = |value: ValueId| match &self.places[value.index()] {
                 Place::Within { layer, map: Some(map), matrices, .. } => {
-                    Some(Port { value, parent: *layer, map: map.clone(), is_product: *matrices > 1 })
+                    let channels = self.network.channels(value);
+                    Some(Port { value, parent: *layer, map: map.clone(), is_product: *matrices > 1, channels })
                 }
                 Place::Within { map: None, .. } | Place::Entry => None,
             };
-            let range = of_channels(self.facts.range(entry), self.network.shape(entry).last());
+            let range = of_channels(self.facts.range(entry), self.network.channels(entry));
             let ports = ports.into_iter().filter_map(port).collect();
             regions.push(Region { entry, range, layers, linear, ports });
         }
@@ -347,7 +366,7 @@ impl<'a> Search<'a> {
     fn port(&self, value: ValueId, is_named: &impl Fn(ValueId) -> bool) -> Option<ValueId> {
         let mut path = vec![value];
         while let Some(node) = path.last().and_then(|value| value.node()).map(|node| &self.network.nodes()[node]) {
-            if node.op().has_sums() || node.op().is_relu() {
+            if node.op().has_sums() || node.op().is_layer() {
                 break;
             }
             path.push(node.operands()[0]);
@@ -364,44 +383,46 @@ impl<'a> Search<'a> {
 }
 
 /// The smallest range for each channel that holds all its elements.
-pub(crate) fn of_channels(range: &Range, channels: usize) -> Range {
+pub(crate) fn of_channels(range: &Range, channels: Channels) -> Range {
     let hull = |bounds: &[f64], pick: fn(f64, f64) -> f64| {
-        let channel = |channel: usize| bounds.iter().skip(channel).step_by(channels).copied().reduce(pick);
-        (0..channels).map(|index| channel(index).unwrap_or(0.0)).collect()
+        let channel = |channel: usize| channels.elements(channel).map(|element| bounds[element]).reduce(pick);
+        (0..channels.count()).map(|index| channel(index).unwrap_or(0.0)).collect()
     };
     Range { lower: hull(&range.lower, f64::min), upper: hull(&range.upper, f64::max) }
 }
 
 /// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is added then.
 pub(crate) fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
-    let operand = network.shape(node.operands()[0]);
-    let channels = operand.last();
-    if node.shape().last() != channels {
+    let (operand, channels) = (node.operands()[0], Channels::innermost(node.shape()));
+    if network.channels(operand).count() != channels.count() {
         return None;
     }
-    match node.op().as_affine()?.action(operand) {
-        Action::Move(moves) => moves.is_in_order().then(|| vec![(1.0, 0.0); channels]),
+    match node.op().as_affine()?.action(network.shape(operand)) {
+        Action::Move(moves) => moves.is_in_order().then(|| vec![(1.0, 0.0); channels.count()]),
         Action::Each(arithmetic, constants) => {
-            if !is_same_everywhere(&constants, node.shape()) {
+            let at_first = |channel: usize| constants[channels.element(channel, 0)];
+            let is_same = |(element, &constant): (usize, &f64)| constant == at_first(channels.of(element));
+            if !constants.iter().enumerate().all(is_same) {
                 return None;
             }
-            let entry = |&constant: &f64| match arithmetic {
+            let entry = |constant: f64| match arithmetic {
                 Arithmetic::Add => (1.0, constant),
                 Arithmetic::Multiply => (constant, 0.0),
                 Arithmetic::Divide => (1.0 / constant, 0.0),
             };
-            Some(constants[..channels].iter().map(entry).collect())
+            Some((0..channels.count()).map(at_first).map(entry).collect())
         }
         Action::Sums(_) => None,
     }
 }
 
-fn is_same_everywhere(constants: &[f64], shape: &Shape) -> bool {
-    constants.chunks_exact(shape.last()).all(|some| some == &constants[..shape.last()])
+/// Whether a unit can pass on a linear function: then its activation changes nothing beyond its last knot.
+fn can_carry(of: &Activation) -> bool {
+    of.pieces().last().is_some_and(Piece::is_identity)
 }
 
 /// A map with its rows multiplied, and something added to them.
-fn scaled(map: &Affine, diagonal: &[(f64, f64)]) -> Affine {
+pub(crate) fn scaled(map: &Affine, diagonal: &[(f64, f64)]) -> Affine {
     let mut scaled = map.clone();
     for (row, &(factor, summand)) in diagonal.iter().enumerate() {
         scaled.row_mut(row).iter_mut().for_each(|weight| *weight *= factor);

@@ -1,10 +1,12 @@
-//! From plans to a new file, and what corresponds to what in the old one and the new.
+//! From plans to a new network, what corresponds to what in the old one and the new, and the file in the end.
+//!
+//! Most of what is tried is not taken. So plans are tried as networks, and only what is taken becomes a file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use leo_check::{Claim, Correspondence, Facts, Role, deviation};
-use leo_network::ValueId;
-use leo_network::onnx::{Document, Float, Part};
+use leo_check::{Correspondence, Expression, Facts, deviation};
+use leo_network::onnx::{Document, Float};
+use leo_network::{Network, Part, Spliced, UnitId, ValueId};
 
 use crate::CompressError;
 use crate::history::Removed;
@@ -12,117 +14,115 @@ use crate::narrow::Narrowing;
 use crate::plan::Plan;
 use crate::region::{Region, Regions};
 
-/// A file with some of its regions rewritten.
-pub(crate) struct Rewritten {
+/// The regions to rewrite, each with its plan.
+pub(crate) type Plans<'a> = Vec<(&'a Region, Plan)>;
+
+/// A file whose regions are to be rewritten.
+#[derive(Clone, Copy)]
+pub(crate) struct Original<'a> {
+    pub(crate) document: &'a Document,
+    /// What is proved of its network.
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) regions: &'a Regions,
+}
+
+/// A network with some of its regions rewritten.
+pub(crate) struct Rewritten<'a> {
+    plans: Plans<'a>,
+    /// What stands in each region's place.
+    parts: Vec<Part>,
+    /// The type of the numbers in it, if not that of the file.
+    float: Option<Float>,
+    pub(crate) network: Network,
+    /// For each element of each output, how far it can be from what it was, anywhere on the domain.
+    pub(crate) deviation: Vec<Vec<f64>>,
+    /// What corresponds to what.
+    pairs: Correspondence,
+}
+
+/// A file with fewer units.
+pub(crate) struct Written {
     pub(crate) document: Document,
+    /// The units that are gone.
+    pub(crate) removed: Vec<Removed>,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain.
     pub(crate) deviation: Vec<Vec<f64>>,
     /// What corresponds to what.
     pub(crate) pairs: Correspondence,
 }
 
-/// The regions to rewrite, each with its plan.
-pub(crate) type Plans<'a> = Vec<(&'a Region, Plan)>;
-
-/// Rewrites regions, with numbers of this type, and has it proved what that does.
-pub(crate) fn rewrite(
-    document: &Document,
-    facts: &Facts<'_>,
-    regions: &Regions,
-    plans: &Plans<'_>,
-    float: Float,
-) -> Result<Rewritten, CompressError> {
-    let network = document.network();
-    let names = Names::new(document, plans);
-    let mut parts = Vec::new();
-    for (region, plan) in plans {
-        let to = region.ports.iter().map(|port| port.value).collect();
-        let part = plan.network(region, network, float, |node| names.of[&node].clone())?;
-        parts.push(Part { from: region.entry, to, network: part });
-    }
-    let rewritten = document.splice(&parts, (float != document.float()).then_some(float))?;
-    let pairs = names.correspondence(document, &rewritten, regions, plans)?;
-    let deviation = deviation(facts, rewritten.network(), &pairs)?;
-    Ok(Rewritten { document: rewritten, deviation, pairs })
-}
-
-/// Leaves out channels that can go without any new number, and has it proved what that does.
-pub(crate) fn narrow(
-    document: &Document,
-    facts: &Facts<'_>,
-    regions: &Regions,
-    narrowing: &Narrowing,
-) -> Result<Rewritten, CompressError> {
-    let narrow = document.narrow(&narrowing.kept)?;
-    let pairs = narrowing.correspondence(document, &narrow, regions)?;
-    let deviation = deviation(facts, narrow.network(), &pairs)?;
-    Ok(Rewritten { document: narrow, deviation, pairs })
-}
-
-/// The units that go if regions are rewritten.
-pub(crate) fn removed(plans: &Plans<'_>) -> Vec<Removed> {
-    plans.iter().flat_map(|(region, plan)| plan.removed(region)).collect()
-}
-
-/// What the new layers are called: like the old ones, unless that would not tell them apart.
-struct Names {
-    /// By the nodes of the old layers.
-    of: HashMap<usize, String>,
-}
-
-impl Names {
-    fn new(document: &Document, plans: &Plans<'_>) -> Self {
-        let mut taken: HashMap<&str, usize> = HashMap::new();
-        for node in document.model().graph.iter().flat_map(|graph| &graph.node) {
-            *taken.entry(node.name()).or_default() += 1;
+impl<'a> Original<'a> {
+    /// Rewrites regions, with numbers of this type, and has it proved what that does.
+    pub(crate) fn rewrite(&self, plans: Plans<'a>, float: Float) -> Result<Rewritten<'a>, CompressError> {
+        let layers = plans.iter().flat_map(|(region, _)| &region.layers).map(|layer| layer.id);
+        let names = self.document.layer_names(layers);
+        let mut parts = Vec::new();
+        for (region, plan) in &plans {
+            let to = region.ports.iter().map(|port| port.value).collect();
+            let network = plan.network(region, self.document.network(), float, |layer| names[&layer].clone())?;
+            parts.push(Part { from: region.entry, to, network });
         }
-        let mut of: HashMap<usize, String> = HashMap::new();
-        for node in plans.iter().flat_map(|(region, _)| &region.layers).map(|layer| layer.node) {
-            let own = document.network().nodes()[node].name();
-            let own = Some(own.to_owned()).filter(|own| !own.is_empty() && taken.get(own.as_str()) == Some(&1));
-            let numbered =
-                (node..).map(|number| format!("relu_{number}")).filter(|name| !taken.contains_key(name.as_str()));
-            let mut candidates = own.into_iter().chain(numbered);
-            of.extend(candidates.find(|name| !of.values().any(|other| other == name)).map(|name| (node, name)));
-        }
-        Self { of }
+        let float = (float != self.document.float()).then_some(float);
+        let new = self.document.preview(&parts, float)?;
+        let pairs = self.correspondence(&new, &new.made, &plans, &parts);
+        let deviation = deviation(self.facts, &new.made, &pairs)?;
+        Ok(Rewritten { plans, parts, float, network: new.made, deviation, pairs })
     }
 
-    fn correspondence(
+    /// Writes a file with what was rewritten. If its network is not node by node what was expected, it is proved again what
+    /// that does.
+    pub(crate) fn write(&self, rewritten: Rewritten<'_>) -> Result<Written, CompressError> {
+        let Rewritten { plans, parts, float, .. } = rewritten;
+        let new = self.document.splice(&parts, float)?;
+        let network = new.made.network();
+        let pairs = self.correspondence(&new, network, &plans, &parts);
+        let is_expected = pairs == rewritten.pairs && network.is_alike(&rewritten.network);
+        let deviation = if is_expected { rewritten.deviation } else { deviation(self.facts, network, &pairs)? };
+        let removed = plans.iter().flat_map(|(region, plan)| plan.removed(region)).collect();
+        Ok(Written { document: new.made, removed, deviation, pairs })
+    }
+
+    /// Leaves out channels that can go without any new number, and has it proved what that does.
+    pub(crate) fn narrow(&self, narrowing: &Narrowing) -> Result<Written, CompressError> {
+        let narrow = self.document.narrow(&narrowing.kept)?;
+        let pairs = narrowing.correspondence(self.document.network(), &narrow, self.regions);
+        let deviation = deviation(self.facts, narrow.made.network(), &pairs)?;
+        Ok(Written { document: narrow.made, removed: narrowing.removed.clone(), deviation, pairs })
+    }
+
+    /// What corresponds to what in the network as it was and in the new one.
+    fn correspondence<T>(
         &self,
-        old: &Document,
-        new: &Document,
-        regions: &Regions,
+        new: &Spliced<T>,
+        network: &Network,
         plans: &Plans<'_>,
-    ) -> Result<Correspondence, CompressError> {
-        let lost = |what: &str| CompressError::Internal(format!("{what} is not to be found in the rewritten file"));
-        let same = |value: ValueId| old.name_of(value).and_then(|name| new.value_named(name));
+        parts: &[Part],
+    ) -> Correspondence {
         // A port is no anchor: its own region may read it, and then what is rewritten does not.
-        let unchanged = regions.outside.iter().copied().filter(|&value| value != ValueId::INPUT);
-        let anchors = unchanged.filter_map(|value| Some((value, same(value)?))).collect();
+        let unchanged = self.regions.outside.iter().filter(|&&value| value != ValueId::INPUT);
+        let anchors = unchanged.filter_map(|&value| Some((value, new.values[value]?))).collect();
 
+        let is_layer = |value: Option<ValueId>| value?.node().and_then(|node| network.layer_at(node));
         let (mut claims, mut roles) = (BTreeMap::new(), BTreeMap::new());
-        for (region, plan) in plans {
+        for ((region, plan), (part, values)) in plans.iter().zip(parts.iter().zip(&new.parts)) {
             for (index, layer) in region.layers.iter().enumerate() {
-                claims.insert(layer.node, plan.claims(region, index));
+                claims.insert(layer.id, plan.claims(region, index));
             }
             for linear in &region.linear {
-                let claim = |&on: &bool| if on { Claim::Linear(0.0) } else { Claim::Constant(0.0) };
-                claims.insert(linear.node, linear.on.iter().map(claim).collect());
+                claims.insert(linear.id, linear.pieces.iter().map(Expression::of_piece).collect());
             }
-            for (index, planned) in plan.layers.iter().enumerate() {
-                let name = &self.of[&region.layers[planned.layer].node];
-                let node = new.network().relu_layers().find(|&node| new.network().nodes()[node].name() == name);
-                roles.insert(node.ok_or_else(|| lost(name))?, plan.roles(region, index));
+            for (index, layer) in part.network.layers().enumerate() {
+                roles.extend(
+                    is_layer(values[part.network.output_of(layer)]).map(|layer| (layer, plan.roles(region, index))),
+                );
             }
         }
-        let untouched = old.network().relu_layers().zip(old.network().hidden());
-        for (layer, units) in untouched.filter(|(layer, _)| !claims.contains_key(layer)).collect::<Vec<_>>() {
-            let node = same(old.network().result_of(layer)).and_then(ValueId::node);
-            let node = node.ok_or_else(|| lost(old.network().nodes()[layer].name()))?;
-            claims.insert(layer, vec![Claim::Itself; units]);
-            roles.insert(node, (0..units).map(|unit| Role::Copy { layer, unit, factor: 1.0 }).collect());
+        let old = self.document.network();
+        for (layer, units) in old.layers().zip(old.hidden()) {
+            claims.entry(layer).or_insert_with(|| vec![Expression::Itself; units]);
+            let copies = || (0..units).map(|unit| Expression::copy(UnitId { layer, unit })).collect();
+            roles.extend(is_layer(new.values[old.output_of(layer)]).map(|layer| (layer, copies())));
         }
-        Ok(Correspondence { anchors, claims: claims.into_values().collect(), roles: roles.into_values().collect() })
+        Correspondence { anchors, claims: claims.into_values().collect(), roles: roles.into_values().collect() }
     }
 }

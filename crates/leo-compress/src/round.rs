@@ -9,12 +9,13 @@ use leo_network::onnx::Document;
 use leo_stability::{Status, analyze};
 use sha2::{Digest, Sha256};
 
-use crate::attempts::{Attempts, Success};
+use crate::attempts::{Attempts, Taken};
 use crate::certify::Step;
 use crate::compress::{CompressError, Compressed, Method, Options};
 use crate::history::History;
 use crate::reference::Reference;
 use crate::region;
+use crate::rewrite::{Original, Written};
 use crate::tolerance::{Costs, Tolerance};
 use crate::why::{Obstacles, Why, staying};
 
@@ -72,9 +73,7 @@ impl Round<'_> {
         let tolerances = self.tolerance.of_outputs(&self.reference.scales, document.float());
         let mut attempts = Attempts {
             options: self.options,
-            document: &document,
-            facts: &analysis.facts,
-            regions: &regions,
+            original: Original { document: &document, facts: &analysis.facts, regions: &regions },
             reference: self.reference,
             costs: (!is_exact).then(|| Costs::new(&analysis.facts, &tolerances)),
             tolerances,
@@ -88,11 +87,11 @@ impl Round<'_> {
                 ..Obstacles::default()
             },
         };
-        let success = attempts.run(compressed)?;
+        let taken = attempts.run(compressed)?;
         ensure_wanted(self.options)?;
-        let prospects = if self.is_first { attempts.prospects(success.as_ref())? } else { Vec::new() };
+        let prospects = if self.is_first { attempts.prospects(taken.as_ref())? } else { Vec::new() };
         let obstacles = attempts.obstacles;
-        let Some(Success { removed, rewritten, approximation, .. }) = success else {
+        let Some(Taken { written: Written { document: new, removed, deviation, pairs }, approximation }) = taken else {
             if self.is_first {
                 compressed.staying = staying(&compressed.history, &regions, &obstacles);
                 compressed.prospects = prospects;
@@ -101,22 +100,20 @@ impl Round<'_> {
             return Ok(None);
         };
         if let Some([_, errors]) = &mut compressed.errors {
-            let Difference { ranges, .. } =
-                difference(&analysis.facts, rewritten.document.network(), &rewritten.pairs, true)?;
-            *errors = single_errors(rewritten.document.network(), &ranges);
+            let Difference { ranges, .. } = difference(&analysis.facts, new.network(), &pairs, true)?;
+            *errors = single_errors(new.network(), &ranges);
         }
-        compressed.errors.take_if(|_| !rewritten.document.is_plainly_single());
-        compressed.history.add(document.network(), &removed, &rewritten.pairs);
+        compressed.errors.take_if(|_| !new.is_plainly_single());
+        compressed.history.add(&removed, &pairs);
         if self.is_first {
             compressed.staying = staying(&compressed.history, &regions, &obstacles);
             compressed.prospects = prospects;
         }
-        compressed.add_delta(&rewritten);
-        compressed.steps.push(Step { before: document.clone(), proof: analysis.proof, pairs: rewritten.pairs });
+        compressed.add_delta(&deviation);
+        compressed.steps.push(Step { before: document.clone(), proof: analysis.proof, pairs });
         compressed.approximation += approximation;
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
-        let document = rewritten.document;
-        Ok(Some(if is_exact { document } else { document.with_metadata(SPENT, &spent) }))
+        Ok(Some(if is_exact { new } else { new.with_metadata(SPENT, &spent) }))
     }
 }
 

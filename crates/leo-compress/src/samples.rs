@@ -1,10 +1,9 @@
 //! What samples show of a network that was made smaller: whose answers cannot have changed, and which units never change their minds.
 
 use leo_check::{Checker, Precision, evaluation_errors};
-use leo_network::{Array, Domain, DomainError, Evaluator, Network};
+use leo_network::{Array, Domain, DomainError, Evaluator, Network, UnitId};
 use leo_stability::{Layer, Status};
 
-use crate::history::Place;
 use crate::observe::for_samples;
 
 /// How many samples there are whose answer, which is the place of the largest number of the only output, is proved to be what it was: it is ahead of every other number by more than both can have
@@ -27,7 +26,7 @@ pub fn settled_answers(
     while checker.next_layer().is_some() {}
     // What doubles make of a number comes on top of how far it can have moved.
     let errors = evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
-    let moved: Vec<f64> = delta.iter().zip(&errors[output.index()]).map(|(delta, error)| delta + error).collect();
+    let moved: Vec<f64> = delta.iter().zip(&errors[*output]).map(|(delta, error)| delta + error).collect();
     let evaluator = Evaluator::<f64>::new(network);
     let numbers: Vec<f64> = samples.to_vec();
     let mut settled = 0;
@@ -53,7 +52,7 @@ fn is_settled(scores: &[f64], moved: &[f64]) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneSided {
     /// Which unit.
-    pub place: Place,
+    pub unit: UnitId,
     /// Whether it is on, on every sample.
     pub on: bool,
     /// Inputs that have to leave the range that the samples have, at a point that shows it otherwise, if one is known. None if that point is in the midst of the samples.
@@ -69,7 +68,7 @@ pub(crate) fn one_sided<'w>(
     layers: &[Layer],
     domain: &Domain,
     samples: &Array,
-    witness: impl Fn(Place, bool) -> Option<&'w [f64]>,
+    witness: impl Fn(UnitId, bool) -> Option<&'w [f64]>,
 ) -> Result<Vec<OneSided>, DomainError> {
     let mut seen: Vec<Vec<[bool; 2]>> = layers.iter().map(|layer| vec![[false; 2]; layer.units.len()]).collect();
     let mut range: Vec<(f64, f64)> = vec![(f64::INFINITY, f64::NEG_INFINITY); domain.len()];
@@ -82,24 +81,25 @@ pub(crate) fn one_sided<'w>(
         let points = some.concat();
         let values = evaluator.forward(&mut workspace, &points);
         for (layer, seen) in layers.iter().zip(&mut seen) {
-            let numbers = values.get(network.pre_activation(layer.node));
+            let numbers = values.get(network.pre_activation(layer.id));
+            let first_knot = network.activation(layer.id).knots().first().copied().unwrap_or(0.0);
             for (index, &number) in numbers.iter().enumerate() {
                 let unit = index % layer.units.len();
-                seen[unit][usize::from(number > 0.0)] = true;
+                seen[unit][usize::from(number > first_knot)] = true;
             }
         }
     })?;
     let mut found = Vec::new();
-    for (index, (layer, seen)) in layers.iter().zip(&seen).enumerate() {
+    for (layer, seen) in layers.iter().zip(&seen) {
         for (unit, (known, seen)) in layer.units.iter().zip(seen).enumerate() {
             let can_be_both = matches!(known.status, Status::Unstable);
             if can_be_both && seen[0] != seen[1] {
-                let (place, on) = (Place { layer: index, unit }, seen[1]);
+                let (unit, on) = (UnitId { layer: layer.id, unit }, seen[1]);
                 let is_beyond = |(input, (&x, &(least, most))): (usize, (&f64, &(f64, f64)))| {
                     (x < least || x > most).then_some(input)
                 };
                 let beyond = |point: &[f64]| point.iter().zip(&range).enumerate().filter_map(is_beyond).collect();
-                found.push(OneSided { place, on, inputs: witness(place, !on).map(beyond) });
+                found.push(OneSided { unit, on, inputs: witness(unit, !on).map(beyond) });
             }
         }
     }

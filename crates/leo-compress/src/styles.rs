@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::attempts::{Attempt, Attempts, Sketch, Success};
+use leo_network::LayerId;
+
+use crate::attempts::{Attempt, Attempts, Sketch, Success, Taken};
 use crate::compress::{CompressError, largest};
 use crate::full::Style;
 
@@ -23,7 +25,7 @@ enum Doubt {
     Failed,
 }
 
-impl Attempt {
+impl Attempt<'_> {
     fn doubt(&self) -> Doubt {
         match self {
             Self::Success(success) if success.relative > VISIBLE => Doubt::Visible,
@@ -48,7 +50,7 @@ fn recarried<'a>(sketches: &[Sketch<'a>]) -> Option<Vec<Sketch<'a>>> {
     })
 }
 
-impl Success {
+impl Success<'_> {
     /// Whether outputs move less: in units of what they reach, as far as single precision could show it, and then at all.
     fn is_calmer_than(&self, other: &Self) -> bool {
         let moved = |success: &Self| (success.relative.max(HALF_ULP), largest(&success.rewritten.deviation));
@@ -64,7 +66,7 @@ impl<'a> Attempts<'a> {
         sketches: &[Sketch<'a>],
         part: f64,
         tolerances: &[Vec<f64>],
-    ) -> Result<Option<Success>, CompressError> {
+    ) -> Result<Option<Taken>, CompressError> {
         let mut attempt = self.attempt(sketches, tolerances)?;
         if let (Attempt::Success(success), Some(others)) = (&attempt, recarried(sketches)) {
             // Which functions carry the others changes what rounding does, and nothing else.
@@ -78,7 +80,7 @@ impl<'a> Attempts<'a> {
             let beside = self.in_style(part, tolerances, &Style { paths: true, ..Style::default() })?;
             self.prefer(&mut attempt, beside);
         }
-        let with_opposites: BTreeSet<usize> = sketches.iter().flat_map(Sketch::with_opposites).collect();
+        let with_opposites: BTreeSet<LayerId> = sketches.iter().flat_map(Sketch::with_opposites).collect();
         if let (Attempt::Noisy(_), false) = (&attempt, with_opposites.is_empty()) {
             let fewer = self.with_some_opposites(with_opposites.clone(), part, tolerances)?;
             self.prefer(&mut attempt, fewer);
@@ -89,17 +91,17 @@ impl<'a> Attempts<'a> {
             let calm = self.in_style(part, tolerances, &calm)?;
             self.prefer(&mut attempt, calm);
         }
-        Ok(self.taken(attempt))
+        self.write(attempt)
     }
 
     /// What comes of another style, if units are saved.
-    fn in_style(&self, part: f64, tolerances: &[Vec<f64>], style: &Style) -> Result<Attempt, CompressError> {
+    fn in_style(&self, part: f64, tolerances: &[Vec<f64>], style: &Style) -> Result<Attempt<'a>, CompressError> {
         let sketches = self.sketches(&[], part, style);
         if self.gain(&sketches) { self.attempt(&sketches, tolerances) } else { Ok(Attempt::Failure) }
     }
 
     /// Takes another attempt instead, if there is less doubt about it.
-    fn prefer(&mut self, attempt: &mut Attempt, other: Attempt) {
+    fn prefer(&mut self, attempt: &mut Attempt<'a>, other: Attempt<'a>) {
         if other.doubt() < attempt.doubt() {
             self.taken(std::mem::replace(attempt, other));
         }
@@ -108,13 +110,13 @@ impl<'a> Attempts<'a> {
     /// The same without negative multiples; and then, as far as that is not too noisy, with those of one layer after the other.
     fn with_some_opposites(
         &self,
-        layers: BTreeSet<usize>,
+        layers: BTreeSet<LayerId>,
         part: f64,
         tolerances: &[Vec<f64>],
-    ) -> Result<Attempt, CompressError> {
+    ) -> Result<Attempt<'a>, CompressError> {
         let mut style = Style { without_opposites: layers.clone(), keep_linear: false, paths: true };
         let units = |sketches: &[Sketch<'a>]| -> usize {
-            self.regions.regions.iter().zip(sketches).map(|(region, sketch)| sketch.units(region)).sum()
+            self.regions().iter().zip(sketches).map(|(region, sketch)| sketch.units(region)).sum()
         };
         let sketches = self.sketches(&[], part, &style);
         let mut fewest = units(&sketches);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use leo_check::Facts;
-use leo_network::ValueId;
+use leo_check::{Facts, touched};
 use leo_network::onnx::Float;
 use leo_network::op::{Action, Arithmetic, Moves, Op, Sums};
+use leo_network::{Channels, ValueId};
 
 use crate::region::Region;
 
@@ -107,14 +107,14 @@ impl Budget {
     /// For a region, from what errors in all values cost, with so much of the tolerance.
     pub(crate) fn new(region: &Region, costs: Option<&Costs>, part: f64) -> Self {
         // A channel is off at all its positions at once.
-        let of_value = |value: ValueId, channels: usize| -> Vec<Costly> {
-            let none = || vec![Vec::new(); channels];
+        let of_value = |value: ValueId, channels: Channels| -> Vec<Costly> {
+            let none = || vec![Vec::new(); channels.count()];
             costs.map_or_else(none, |costs| costs.of_channels(value, channels))
         };
         let layers = region.layers.iter();
         Self {
-            units: layers.map(|layer| of_value(layer.pre_activation, layer.map.rows)).collect(),
-            ports: region.ports.iter().map(|port| of_value(port.value, port.map.rows)).collect(),
+            units: layers.map(|layer| of_value(layer.pre_activation, layer.channels)).collect(),
+            ports: region.ports.iter().map(|port| of_value(port.value, port.channels)).collect(),
             parties: costs.map_or(0, |costs| costs.parties),
             total: if costs.is_some() { part } else { 0.0 },
         }
@@ -225,9 +225,13 @@ impl Costs {
             let Some(node) = value.node().map(|node| &network.nodes()[node]) else { continue };
             let operand = node.operands()[0];
             let before = match node.op() {
-                Op::Relu(_) => {
-                    let upper = &facts.range(operand).upper;
-                    flow.scaled(|element| if upper[element] > 0.0 { 1.0 } else { 0.0 }, width)
+                Op::Activation(of) => {
+                    let range = facts.range(operand);
+                    let steepest = |element: usize| {
+                        let [first, last] = touched(of, &range.lower[element], &range.upper[element]);
+                        of.pieces()[first..=last].iter().map(|piece| piece.slope.abs()).fold(0.0, f64::max)
+                    };
+                    flow.scaled(steepest, width)
                 }
                 Op::Affine(map) => match map.action(network.shape(operand)) {
                     Action::Move(moves) => flow.moved(&moves),
@@ -265,19 +269,19 @@ impl Costs {
     }
 
     /// For each channel of a value, what an error of 1 in all its elements costs.
-    fn of_channels(&self, value: ValueId, channels: usize) -> Vec<Costly> {
-        let mut costs: Vec<Costly> = vec![Vec::new(); channels];
+    fn of_channels(&self, value: ValueId, channels: Channels) -> Vec<Costly> {
+        let mut costs: Vec<Costly> = vec![Vec::new(); channels.count()];
         match &self.flows[value.index()] {
             None => {}
             Some(Flow::Single(singles)) => {
                 for (element, &(party, cost)) in singles.iter().enumerate() {
-                    costs[element % channels].push((party, cost));
+                    costs[channels.of(element)].push((party, cost));
                 }
             }
             Some(Flow::All(rows)) => {
                 for (party, row) in rows.chunks_exact(rows.len() / self.parties).enumerate() {
                     for (channel, costs) in costs.iter_mut().enumerate() {
-                        let cost: f64 = row.iter().skip(channel).step_by(channels).sum();
+                        let cost: f64 = channels.elements(channel).map(|element| row[element]).sum();
                         if cost > 0.0 {
                             costs.push((party, cost));
                         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use leo_network::LayerId;
 use leo_stability::{Layer, Status};
 
 use crate::history::History;
@@ -10,8 +11,8 @@ use crate::region::Regions;
 /// Units that are always on or always off, and stay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Staying {
-    /// Their layer of ReLUs, counted from 0.
-    pub layer: usize,
+    /// Their layer.
+    pub layer: LayerId,
     /// Which of its units.
     pub units: Vec<usize>,
     /// Why.
@@ -89,14 +90,14 @@ pub(crate) struct Obstacles {
 /// The stable units of a file that are still there, and why.
 pub(crate) fn staying(history: &History, regions: &Regions, obstacles: &Obstacles) -> Vec<Staying> {
     let mut staying = Vec::new();
-    for (index, (layer, removed)) in history.layers.iter().zip(&history.removed).enumerate() {
-        let is_stable = |unit: usize| matches!(layer.units[unit].status, Status::Active | Status::Inactive);
-        let units = (0..layer.units.len()).filter(|&unit| is_stable(unit) && removed[unit].is_none());
-        let (off, on): (Vec<usize>, Vec<usize>) = units.partition(|&unit| layer.units[unit].status == Status::Inactive);
+    for (layer, removed) in history.layers.iter().zip(&history.removed) {
+        let units =
+            (0..layer.units.len()).filter(|&unit| layer.units[unit].status.is_stable() && removed[unit].is_none());
+        let (off, on): (Vec<usize>, Vec<usize>) = units.partition(|&unit| layer.units[unit].status == Status::OFF);
         for (units, is_on) in [(off, false), (on, true)] {
             if !units.is_empty() {
                 let why = why(layer, is_on.then_some(units.len()), regions, obstacles);
-                staying.push(Staying { layer: index, units, why });
+                staying.push(Staying { layer: layer.id, units, why });
             }
         }
     }
@@ -105,11 +106,11 @@ pub(crate) fn staying(history: &History, regions: &Regions, obstacles: &Obstacle
 
 /// Why so many units of a layer that are always on, or units that are always off, are still there.
 fn why(layer: &Layer, on: Option<usize>, regions: &Regions, obstacles: &Obstacles) -> Why {
-    if let Ok(place) = regions.pinned.binary_search_by_key(&layer.node, |pinned| pinned.layer) {
+    if let Ok(place) = regions.pinned.binary_search_by_key(&layer.id, |pinned| pinned.layer) {
         return Why::Pinned(regions.pinned[place].reason.clone());
     }
     let rank = regions.regions.iter().zip(&obstacles.ranks).find_map(|(region, ranks)| {
-        let place = region.layers.binary_search_by_key(&layer.node, |of_region| of_region.node).ok()?;
+        let place = region.layers.binary_search_by_key(&layer.id, |of_region| of_region.id).ok()?;
         ranks.get(place).copied().flatten()
     });
     if let (Some(on), Some(rank)) = (on, rank)

@@ -2,8 +2,7 @@
 //!
 //! # A network is a function of one sample
 //!
-//! A [`Network`] is a graph of operators ([`op`]) in topological order: dense affine maps, rectifiers, element-wise
-//! arithmetic with constants, changes of layout, and the sum of two branches. Each shape is checked as its node is added,
+//! A [`Network`] is a graph of operators ([`op`]) in topological order: affine maps, [activations](activation), and the sum of two branches. Each shape is checked as its node is added,
 //! so a network that exists can be evaluated. Here is `x -> relu(x - 1) - relu(1 - x)`, made by hand:
 //!
 //! ```
@@ -42,7 +41,9 @@
 //!
 //! Sizes are checked before anything is allocated for them; no number in a file is believed until its data are there.
 
+pub mod activation;
 pub mod array;
+mod channels;
 mod domain;
 mod evaluate;
 mod file;
@@ -56,23 +57,27 @@ mod precise;
 mod product;
 mod rounding;
 mod shape;
+mod splice;
 pub mod tail;
 mod unfinished;
 mod vector;
 pub mod vnnlib;
 mod writing;
 
+pub use activation::Activation;
 pub use array::Array;
+pub use channels::Channels;
 pub use domain::{Domain, DomainError};
 pub use evaluate::{Evaluator, Values, Workspace};
 pub use file::{FileError, Problem, read_file, read_text_file};
 pub use model::{Format, Model, Port, RunError};
-pub use network::{Builder, Network, Node, ValueId};
+pub use network::{Builder, LayerId, Network, Node, UnitId, ValueId, ValueMap};
 pub use place::is_same_file;
 pub use precise::evaluate_precisely;
 pub use product::{Real, Scalar, add_product, add_product_transposed};
 pub use rounding::{product_and_error, quotient_and_error, sum_and_error};
 pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};
+pub use splice::{Part, Spliced};
 pub use twofloat::TwoFloat;
 pub use unfinished::{Unfinished, abandon_unfinished};
 pub use vector::{add_multiple, dot, vectors};

@@ -26,7 +26,7 @@ pub struct Model {
 #[derive(Clone, Debug)]
 pub enum Format {
     /// An ONNX file.
-    Onnx(Box<Document>),
+    Onnx(Document),
     /// An NNet file.
     Nnet(Nnet),
 }
@@ -334,12 +334,7 @@ impl From<Document> for Model {
             source: *source,
             dims: dims.clone(),
         });
-        Self {
-            inner: inner.collect(),
-            input: port(document.declared_input()),
-            outputs,
-            format: Format::Onnx(Box::new(document)),
-        }
+        Self { inner: inner.collect(), input: port(document.declared_input()), outputs, format: Format::Onnx(document) }
     }
 }
 

@@ -4,6 +4,8 @@
 //! makes one more. A node may read only values that exist already, so that a network has no cycles and its
 //! nodes stand in an order in which they can be evaluated, both by construction.
 
+use crate::activation::Activation;
+use crate::channels::Channels;
 use crate::op::{Action, Op, Operator};
 use crate::shape::{MAX_TOTAL_ELEMENTS, NetworkError, Shape};
 
@@ -23,6 +25,88 @@ impl ValueId {
     /// Which node computes this value; `None` for the input.
     pub fn node(self) -> Option<usize> {
         self.0.checked_sub(1)
+    }
+}
+
+/// One layer of units, by its place among all of them: 0 for the first that the data come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LayerId(usize);
+
+impl LayerId {
+    /// The layer after so many. Whether a network has it is for [the network](Network::layer) to say.
+    pub const fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// How many layers come before it.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// One unit of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitId {
+    /// Its layer.
+    pub layer: LayerId,
+    /// Which of the layer's units, counted from 0.
+    pub unit: usize,
+}
+
+impl UnitId {
+    /// A unit of the layer after so many.
+    pub const fn new(layer: usize, unit: usize) -> Self {
+        Self { layer: LayerId(layer), unit }
+    }
+}
+
+/// Something for each value of a network, or for the first of them, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueMap<T>(Vec<T>);
+
+impl<T> Default for ValueMap<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> From<Vec<T>> for ValueMap<T> {
+    fn from(all: Vec<T>) -> Self {
+        Self(all)
+    }
+}
+
+impl<T> FromIterator<T> for ValueMap<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+
+impl<T> std::ops::Deref for ValueMap<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for ValueMap<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+impl<T> std::ops::Index<ValueId> for ValueMap<T> {
+    type Output = T;
+
+    fn index(&self, value: ValueId) -> &T {
+        &self.0[value.0]
+    }
+}
+
+impl<T> std::ops::IndexMut<ValueId> for ValueMap<T> {
+    fn index_mut(&mut self, value: ValueId) -> &mut T {
+        &mut self.0[value.0]
     }
 }
 
@@ -57,12 +141,14 @@ impl Node {
     }
 }
 
-/// A feed-forward network of affine maps and rectifiers, as a function of one sample.
+/// A feed-forward network of affine maps and activations, as a function of one sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     input: Shape,
     nodes: Vec<Node>,
     outputs: Vec<ValueId>,
+    /// The nodes of the layers, in their order.
+    layers: Vec<usize>,
     /// How many elements the widest value has: asked for in every layer.
     widest: usize,
 }
@@ -107,23 +193,52 @@ impl Network {
         ValueId(index + 1)
     }
 
-    /// The layers of rectifiers, in the order of the data: for each, the index of its node. Each element of a layer
-    /// is one unit.
-    pub fn relu_layers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.nodes.iter().enumerate().filter(|(_, node)| node.op.is_relu()).map(|(index, _)| index)
+    /// The layers of units, in the order of the data. Each element of a layer is one unit.
+    pub fn layers(&self) -> impl DoubleEndedIterator<Item = LayerId> + ExactSizeIterator + use<> {
+        (0..self.layers.len()).map(LayerId)
     }
 
-    /// Whether there is a node with this index, and it is a layer of rectifiers.
-    pub fn is_layer(&self, node: usize) -> bool {
-        self.nodes.get(node).is_some_and(|node| node.op.is_relu())
+    /// The layer after so many, if there is one.
+    pub fn layer(&self, index: usize) -> Option<LayerId> {
+        (index < self.layers.len()).then_some(LayerId(index))
     }
 
-    /// What a layer of rectifiers reads: its pre-activations.
+    /// The layer that a node is, if it is one.
+    pub fn layer_at(&self, node: usize) -> Option<LayerId> {
+        self.layers.binary_search(&node).ok().map(LayerId)
+    }
+
+    /// The node of a layer.
     ///
     /// # Panics
-    /// If there is no such node.
-    pub fn pre_activation(&self, layer: usize) -> ValueId {
-        self.nodes[layer].operands()[0]
+    /// If it is another network's, as all that is asked of one.
+    pub fn node_of(&self, layer: LayerId) -> &Node {
+        &self.nodes[self.layers[layer.0]]
+    }
+
+    /// What the units of a layer make of their pre-activations.
+    pub fn activation(&self, layer: LayerId) -> &Activation {
+        self.node_of(layer).op.as_activation().expect("a layer has one")
+    }
+
+    /// What a layer reads.
+    pub fn pre_activation(&self, layer: LayerId) -> ValueId {
+        self.node_of(layer).operands[0]
+    }
+
+    /// What a layer makes.
+    pub fn output_of(&self, layer: LayerId) -> ValueId {
+        ValueId(self.layers[layer.0] + 1)
+    }
+
+    /// How many units a layer has.
+    pub fn width(&self, layer: LayerId) -> usize {
+        self.node_of(layer).shape.elements()
+    }
+
+    /// The channels of a value.
+    pub fn channels(&self, value: ValueId) -> Channels {
+        Channels::innermost(self.shape(value))
     }
 
     /// How many elements the widest value has.
@@ -131,9 +246,9 @@ impl Network {
         self.widest
     }
 
-    /// How many units each layer of rectifiers has, in the order of [`relu_layers`](Self::relu_layers).
+    /// How many units each layer has.
     pub fn hidden(&self) -> Vec<usize> {
-        self.relu_layers().map(|layer| self.nodes[layer].shape.elements()).collect()
+        self.layers().map(|layer| self.width(layer)).collect()
     }
 
     /// How many products of a weight and a number it takes to compute the outputs for one sample.
@@ -161,6 +276,13 @@ impl Network {
             }
         }
         (0..self.input.elements()).filter(|&element| !read[ValueId::INPUT.index()][element]).collect()
+    }
+
+    /// Whether another network does the same, node by node, whatever they are called.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let mut nodes = self.nodes.iter().zip(&other.nodes);
+        (&self.input, &self.outputs, self.nodes.len()) == (&other.input, &other.outputs, other.nodes.len())
+            && nodes.all(|(one, other)| one.operands == other.operands && one.op == other.op)
     }
 
     /// How many numbers the network has learnt.
@@ -236,7 +358,8 @@ impl Builder {
         }
         let shapes = self.nodes.iter().map(Node::shape).chain([&self.input]);
         let widest = shapes.map(Shape::elements).max().unwrap_or(0);
-        Ok(Network { input: self.input, nodes: self.nodes, outputs, widest })
+        let layers = (0..self.nodes.len()).filter(|&node| self.nodes[node].op.is_layer()).collect();
+        Ok(Network { input: self.input, nodes: self.nodes, outputs, layers, widest })
     }
 }
 
@@ -255,7 +378,7 @@ mod tests {
         let relu = builder.add("relu", Relu, &[ValueId::INPUT])?;
         let network = builder.finish(vec![relu])?;
         assert_eq!(network.shape(relu).extents(), [3]);
-        assert_eq!(network.relu_layers().collect::<Vec<_>>(), [0]);
+        assert_eq!(network.layers().map(|layer| network.output_of(layer)).collect::<Vec<_>>(), [relu]);
         Ok(())
     }
 }

@@ -25,9 +25,15 @@ pub fn evaluate_precisely(network: &Network, point: &[f64]) -> Vec<Vec<TwoFloat>
 fn made(network: &Network, node: &Node, values: &[Vec<TwoFloat>]) -> Vec<TwoFloat> {
     let operand = |index: usize| -> &Vec<TwoFloat> { &values[ValueId::index(node.operands()[index])] };
     let x = operand(0);
-    let zero = TwoFloat::from(0.0);
     match node.op() {
-        Op::Relu(_) => x.iter().map(|&number| if number > zero { number } else { zero }).collect(),
+        Op::Activation(of) => {
+            let line = |&x: &TwoFloat| match of.pieces()[of.piece_at(&x)] {
+                piece if piece.is_identity() => x,
+                piece if piece.slope == 0.0 => TwoFloat::from(piece.constant),
+                piece => x * piece.slope + piece.constant,
+            };
+            x.iter().map(line).collect()
+        }
         Op::Sum(_) => x.iter().zip(operand(1)).map(|(&x, &y)| x + y).collect(),
         Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
             Action::Move(moves) => moves.forward(x),

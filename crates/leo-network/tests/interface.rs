@@ -313,7 +313,7 @@ fn splicing_keeps_the_interface() -> Anything {
         let y = builder.add("", dense(outputs.elements(), 1)?, &[h])?;
         let part = Part { from, to: vec![to], network: builder.finish(vec![y])? };
         for float in [None, Some(Float::F64)] {
-            let spliced = document.splice(std::slice::from_ref(&part), float)?;
+            let spliced = document.splice(std::slice::from_ref(&part), float)?.made;
             let spliced = Document::from_bytes(spliced.to_bytes()?, None)?;
             assert_eq!(Model::from(document.clone()).check_interface(&spliced.into()), Ok(()));
         }

@@ -35,7 +35,7 @@ fn splicing_changes_one_part_and_keeps_the_rest() -> Anything {
     let w2 = Matrix::new(2, 3, vec![2.0, 0.5, 0.5, 0.5, -0.75, -0.25])?;
     let y = better.add("w1", Dense::new(w2, Some(vec![0.0, 1.0]))?, &[h])?;
 
-    let spliced = document.splice(&[part(&document, "flat", &["y"], better.finish(vec![y])?)], None)?;
+    let spliced = document.splice(&[part(&document, "flat", &["y"], better.finish(vec![y])?)], None)?.made;
     let samples: Vec<f32> = (0..30).map(|i| (i as f32).sin()).collect();
     let (before, after) = (outputs(&document, &samples, &[10, 3, 1])?, outputs(&spliced, &samples, &[10, 3, 1])?);
     assert!(before.iter().zip(after.iter()).all(|(x, y)| (x - y).abs() < 1e-6));
@@ -62,8 +62,8 @@ fn splicing_around_a_value_that_others_read_keeps_it() -> Anything {
     let mut better = Network::builder(Shape::new([4])?);
     let doubled = Dense::new(Matrix::new(4, 4, (0..16).map(|i| if i % 5 == 0 { 2.0 } else { 0.0 }).collect())?, None)?;
     let y = better.add("double", doubled, &[ValueId::INPUT])?;
-    let spliced = document.splice(&[part(&document, "d", &["sum"], better.finish(vec![y])?)], None)?;
-    assert_eq!(spliced.network().relu_layers().count(), 1);
+    let spliced = document.splice(&[part(&document, "d", &["sum"], better.finish(vec![y])?)], None)?.made;
+    assert_eq!(spliced.network().layers().len(), 1);
     let wrong = Network::builder(Shape::new([3])?).finish(vec![ValueId::INPUT])?;
     assert!(document.splice(&[part(&document, "d", &["sum"], wrong)], None).is_err());
     Ok(())
@@ -133,7 +133,7 @@ fn check_parts(ends: [[&str; 2]; 2], expected: impl Fn([f32; 2]) -> [f32; 2], ke
         parts.push(part(&document, from, &[to], two_layers(name)?));
     }
     for _ in 0..2 {
-        let spliced = document.splice(&parts, None)?;
+        let spliced = document.splice(&parts, None)?.made;
         let read_back = Document::from_bytes(spliced.to_bytes()?, None)?;
         for x in [[1.0, 0.5], [-1.0, 2.0], [3.0, -0.25], [-2.0, -1.0]] {
             let y = outputs(&read_back, &x, &[1, 2])?;
@@ -145,7 +145,7 @@ fn check_parts(ends: [[&str; 2]; 2], expected: impl Fn([f32; 2]) -> [f32; 2], ke
         assert_eq!(old.collect::<Vec<_>>(), kept, "{ends:?}");
         assert_eq!(graph.node.len(), nodes, "{ends:?}");
         let network = read_back.network();
-        let units: Vec<&str> = network.relu_layers().map(|layer| network.nodes()[layer].name()).collect();
+        let units: Vec<&str> = network.layers().map(|layer| network.node_of(layer).name()).collect();
         assert!(units.contains(&"first") && units.contains(&"second"), "{units:?}");
         parts.reverse();
     }
@@ -209,7 +209,7 @@ fn parts_that_cannot_be_are_refused() -> Anything {
 fn without_parts_the_file_stays_as_it_is() -> Anything {
     let mut shuffled = branched();
     graph(&mut shuffled).node.reverse();
-    assert_eq!(read(&shuffled)?.splice(&[], Some(Float::F64))?.to_bytes()?, bytes(&shuffled));
+    assert_eq!(read(&shuffled)?.splice(&[], Some(Float::F64))?.made.to_bytes()?, bytes(&shuffled));
     Ok(())
 }
 
@@ -236,7 +236,7 @@ fn a_part_may_compute_in_a_type_of_its_own() -> Anything {
     let y = builder.add("", Dense::new(w2, Some(vec![0.0, 0.1]))?, &[h])?;
     let parts = [part(&document, "flat", &["y"], builder.finish(vec![y])?)];
 
-    let double = document.splice(&parts, Some(Float::F64))?;
+    let double = document.splice(&parts, Some(Float::F64))?.made;
     assert_eq!(operators(&double), ["Flatten", "Cast", "Gemm", "Relu", "Gemm", "Cast", "Sigmoid"]);
     let graph = double.model().graph.as_ref().expect("it was read");
     assert!(graph.initializer.iter().all(|tensor| tensor.data_type() == 11), "all weights are doubles");
@@ -246,17 +246,17 @@ fn a_part_may_compute_in_a_type_of_its_own() -> Anything {
 
     let run = |document: &Document| Evaluator::<f64>::new(document.network()).run(&[1.0, 0.0, 0.0]);
     assert_eq!(run(&double), [[2f64.powi(-30), 1.1]]);
-    let single = document.splice(&parts, None)?;
+    let single = document.splice(&parts, None)?.made;
     assert_eq!(operators(&single), ["Flatten", "Gemm", "Relu", "Gemm", "Sigmoid"]);
     assert_eq!(run(&single), [[0.0, 1.0 + f64::from(0.1_f32)]]);
-    assert_eq!(document.splice(&parts, Some(Float::F32))?.to_bytes()?, single.to_bytes()?);
+    assert_eq!(document.splice(&parts, Some(Float::F32))?.made.to_bytes()?, single.to_bytes()?);
     let p = outputs(&double, &[1.0, 0.0, 0.0], &[1, 3, 1])?;
     assert!(p.iter().zip([0.5, 1.0 / (1.0 + (-1.1_f64).exp())]).all(|(x, y)| (x - y).abs() < 1e-6));
 
     // What was written can be rewritten: back to single precision, from where the cast was to where it was.
     assert_eq!(double.value_named("y"), Some(double.network().outputs()[0]), "a cast does not change a value");
     let back = parts.map(|old| part(&double, "flat", &["y"], old.network));
-    assert_eq!(run(&double.splice(&back, Some(Float::F32))?), run(&single));
+    assert_eq!(run(&double.splice(&back, Some(Float::F32))?.made), run(&single));
     Ok(())
 }
 
@@ -276,7 +276,7 @@ fn a_part_may_end_in_several_types() -> Anything {
     let refused = document.splice(&parts, None).map(|_| ()).expect_err("no type is the one");
     assert_eq!(refused.to_string(), "cannot be rewritten: the values to compute have different types");
     for (float, casts) in [(Float::F32, 1), (Float::F64, 2), (Float::F16, 3)] {
-        let spliced = document.splice(&parts, Some(float))?;
+        let spliced = document.splice(&parts, Some(float))?.made;
         assert_eq!(operators(&spliced).iter().filter(|operator| **operator == "Cast").count(), casts, "{float:?}");
         let model = Model::from(spliced);
         let z = model.run(&Array::new(vec![1, 2], vec![4.0_f32, 0.5])?, Some("z"))?;
@@ -301,16 +301,16 @@ fn new_nodes_keep_their_names() -> Anything {
         // Here they are values that the parts make.
         ["r", "l", "r", "l"],
     ] {
-        let spliced = document.splice(&[layers(first, "h", "l")?, layers(second, "h", "r")?], None)?;
+        let spliced = document.splice(&[layers(first, "h", "l")?, layers(second, "h", "r")?], None)?.made;
         let names: Vec<&str> = spliced.network().nodes().iter().map(|node| node.name()).collect();
         assert_eq!(names.iter().filter(|name| **name == first_written).count(), 1, "{names:?}");
         assert_eq!(names.iter().filter(|name| **name == second_written).count(), 1, "{names:?}");
     }
     // When the first part is written, no node reads or makes "l2", and still it is no name for another value.
     let parts = [layers("l2", "h", "r")?, layers("first", "h", "l2")?, layers("second", "l2", "l")?];
-    let spliced = document.splice(&parts, None)?;
+    let spliced = document.splice(&parts, None)?.made;
     let network = spliced.network();
-    let units: BTreeSet<&str> = network.relu_layers().map(|layer| network.nodes()[layer].name()).collect();
+    let units: BTreeSet<&str> = network.layers().map(|layer| network.node_of(layer).name()).collect();
     assert_eq!(units, BTreeSet::from(["first", "l2", "make_h", "second"]));
     Ok(())
 }
@@ -328,7 +328,7 @@ fn names_made_up_on_the_way_do_not_take_a_nodes_own() -> Anything {
     let export = Export { float: Float::F32, input: "in".into(), outputs: vec!["out".into()], metadata: vec![] };
     let document = Document::from_network(&builder.finish(vec![last])?, &export)?;
     let network = document.network();
-    let units: Vec<&str> = network.relu_layers().map(|layer| network.nodes()[layer].name()).collect();
+    let units: Vec<&str> = network.layers().map(|layer| network.node_of(layer).name()).collect();
     assert_eq!(units, ["fc_3", "fc_2", "fc.add"]);
     Ok(())
 }
@@ -344,7 +344,7 @@ fn an_output_that_is_left_out_takes_nothing_else_along() -> Anything {
     file.node[5] = node("Clip", &["y", "", "b1"], "p", &[]);
     let document = read(&original)?;
     let builder = Network::builder(Shape::new([2])?);
-    let spliced = document.splice(&[part(&document, "g", &["h"], builder.finish(vec![ValueId::INPUT])?)], None)?;
+    let spliced = document.splice(&[part(&document, "g", &["h"], builder.finish(vec![ValueId::INPUT])?)], None)?.made;
     assert_eq!(operators(&spliced), ["Flatten", "Gemm", "Identity", "Gemm", "Clip"]);
     Ok(())
 }

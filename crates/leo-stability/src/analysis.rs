@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use leo_check::{Checker, LayerProof, Lines, Proof, Range, Side, Slopes, Tree};
+use leo_check::{BoundProof, Checker, LayerProof, Lines, Proof, Range, Slopes, Target, Tree};
 use leo_network::op::{ActionKind, Op};
-use leo_network::{Domain, DomainError, Network};
+use leo_network::{Domain, DomainError, LayerId, Network, UnitId, ValueMap};
 use rayon::prelude::*;
 
 use crate::bounds::front::Front;
+use crate::bounds::relaxed::is_open;
 use crate::bounds::{Question, refine, slopes};
 use crate::budget::{Budget, Limits};
 use crate::record::{self, Record};
@@ -18,7 +19,7 @@ use crate::search::solver::Program;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome};
 use crate::state::{Draft, Recalled, State};
-use crate::verdict::{Verdict, status_of_range};
+use crate::verdict::Verdict;
 use crate::witness::{Effort, Probe, Witnesses};
 use crate::{Analysis, By, Engine, HAS_SOLVER, Layer, Options, Standing, Status, Stopped, Unit};
 
@@ -40,9 +41,6 @@ const FAST_PROGRAM: usize = 1 << 17;
 /// How much time must be left for a search that had too little of it.
 const WORTH_GOING_ON: Duration = Duration::from_secs(2);
 
-/// A bound of 0 that is to be proved or refuted: of which unit, and on which side.
-pub(crate) type Bound = (usize, Side);
-
 pub(crate) fn run<'n>(
     network: &'n Network,
     domain: &Domain,
@@ -51,21 +49,19 @@ pub(crate) fn run<'n>(
     let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
     let mut run = Run {
         network,
-        layers: network.relu_layers().count(),
         options,
         limits: &limits,
         budget: limits.whole(),
         checker: Checker::new(network, domain)?,
         witnesses: Witnesses::new(network, domain),
-        believed: Vec::new(),
+        believed: ValueMap::default(),
         front: None,
         narrow: 0,
-        depth: 0,
         stage: Stage::default(),
         decided_before: 0,
         times: BTreeMap::new(),
     };
-    if let Some(first) = network.relu_layers().next() {
+    if let Some(first) = network.layers().next() {
         run.narrow = usize::from(has_exact_intervals(network, first));
     }
     let mut start = Instant::now();
@@ -73,15 +69,15 @@ pub(crate) fn run<'n>(
         run.witnesses.look_at(&state.points(domain));
         run.narrow = run.narrow.max(state.narrow());
     }
-    if options.engine != Engine::Milp && network.relu_layers().next().is_some() && !run.budget.is_exhausted() {
+    if options.engine != Engine::Milp && network.layers().len() > 0 && !run.budget.is_exhausted() {
         if let Some(samples) = options.samples {
             run.witnesses.look_at_samples(samples, &run.budget)?;
         }
         run.timed(By::Witness, |run| run.witnesses.look_around(options.seed));
     }
     let mut stages: Vec<Stage> = Vec::new();
-    while let Some(node) = run.checker.next_layer() {
-        run.enter(node, stages.len());
+    while let Some(layer) = run.checker.next_layer() {
+        run.enter(layer);
         let is_through = match options.engine {
             Engine::Milp => {
                 run.timed(By::Milp, Run::decide_by_programs);
@@ -93,7 +89,7 @@ pub(crate) fn run<'n>(
             // The first layer whose ranges could be narrower is made so, and all that follow are looked at again.
             let again = stages.len();
             stages.truncate(run.narrow + 1);
-            run.go_back(stages.pop().unwrap_or_default(), stages.len());
+            run.go_back(stages.pop().unwrap_or_default());
             run.decided_before = stages.iter().map(Stage::decided).sum();
             run.narrow = again;
             run.timed(By::Tilt, Run::narrow_ranges);
@@ -121,7 +117,7 @@ pub(crate) fn run<'n>(
     if let Some(keep) = options.keep {
         keep.keep(run.state(domain, &stages));
     }
-    let layers: Vec<Layer> = stages.iter().enumerate().map(|(depth, stage)| run.layer(depth, stage)).collect();
+    let layers: Vec<Layer> = stages.iter().map(|stage| run.layer(stage)).collect();
     let proved = stages.into_iter().zip(&layers).map(|(stage, layer)| run.layer_proof(stage, &layer.units)).collect();
     let proof = run.proof(proved);
     let stopped = limits.stopped().filter(|_| is_open);
@@ -131,8 +127,6 @@ pub(crate) fn run<'n>(
 /// An analysis that has come to some layer.
 pub(crate) struct Run<'a, 'n> {
     pub(crate) network: &'n Network,
-    /// How many layers it has.
-    layers: usize,
     pub(crate) options: &'a Options<'a>,
     limits: &'a Limits<'a>,
     /// What is left for the work at hand.
@@ -140,13 +134,11 @@ pub(crate) struct Run<'a, 'n> {
     pub(crate) checker: Checker<'n>,
     pub(crate) witnesses: Witnesses<'a>,
     /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
-    pub(crate) believed: Vec<Range>,
+    pub(crate) believed: ValueMap<Range>,
     /// The first layer, once its ranges are known, if its lines can be tilted.
     front: Option<Arc<Front>>,
     /// How many layers have ranges, or shall have them, that are as narrow as lines can make them.
     narrow: usize,
-    /// How many layers there are before this one.
-    pub(crate) depth: usize,
     pub(crate) stage: Stage,
     /// How many units of the layers before are decided.
     decided_before: usize,
@@ -157,7 +149,7 @@ pub(crate) struct Run<'a, 'n> {
 /// A layer, and what is known of it.
 #[derive(Default)]
 pub(crate) struct Stage {
-    pub(crate) node: usize,
+    pub(crate) layer: LayerId,
     pub(crate) verdicts: Vec<Option<Verdict>>,
     /// How that was proved.
     record: Record,
@@ -179,33 +171,33 @@ impl Stage {
 
 impl Run<'_, '_> {
     /// Begins with a layer that the checker has just come to.
-    fn enter(&mut self, node: usize, depth: usize) {
+    fn enter(&mut self, layer: LayerId) {
         self.witnesses.learn(self.checker.ranges());
-        let verdicts = vec![None; self.checker.range(node).lower.len()];
-        (self.depth, self.stage) = (depth, Stage { node, verdicts, ..Stage::default() });
-        if depth == 1 {
+        let verdicts = vec![None; self.network.width(layer)];
+        self.stage = Stage { layer, verdicts, ..Stage::default() };
+        if layer.index() == 1 {
             self.front = Front::new(self.network, self.checker.ranges()).map(Arc::new);
         }
     }
 
     /// Goes back to a layer that was left.
-    fn go_back(&mut self, stage: Stage, depth: usize) {
-        self.checker.go_back(stage.node);
-        (self.depth, self.stage) = (depth, stage);
+    fn go_back(&mut self, stage: Stage) {
+        self.checker.go_back(stage.layer);
+        self.stage = stage;
     }
 
     /// All that was found out, for another analysis.
     fn state(&self, domain: &Domain, stages: &[Stage]) -> State {
         let mut state = State::new(&self.witnesses.points(), domain);
-        for (depth, stage) in stages.iter().enumerate() {
+        for stage in stages {
             if stage.forgotten {
-                state.take_from(self.options.state, depth);
+                state.take_from(self.options.state);
                 continue;
             }
             let (linear, bounds) = stage.record.proved();
             let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
             let undecided = stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
-            state.keep(self.network, &Recalled { linear, narrow: stage.narrow, bounds, drafts }, undecided);
+            state.keep(&Recalled { linear, narrow: stage.narrow, bounds, drafts }, undecided);
         }
         state
     }
@@ -213,71 +205,70 @@ impl Run<'_, '_> {
     /// Proves again what an earlier analysis has proved of this layer.
     fn recall(&mut self) {
         let Some(state) = self.options.state else { return };
-        let Recalled { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.node, self.depth);
+        let Recalled { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.layer);
         (self.stage.narrow, self.stage.drafts) = (narrow, drafts);
         self.stage.forgotten = true;
         if self.budget.is_exhausted() {
             return;
         }
         if linear {
-            let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
+            let all: Vec<Target> = (0..self.stage.verdicts.len()).flat_map(Target::both).collect();
             self.prove_linear(By::Linear, &all);
         }
         let (mut trees, mut lines) = (Vec::new(), [Vec::new(), Vec::new()]);
-        for (unit, side, tree) in bounds {
+        for BoundProof { target, tree } in bounds {
             match tree {
                 Tree::Leaf { lines: chosen, .. } => {
-                    lines[usize::from(chosen.tilt.is_some())].push(((unit, side), chosen));
+                    lines[usize::from(chosen.tilt.is_some())].push((target, chosen));
                 }
-                tree @ Tree::Split { .. } => trees.push((unit, side, tree)),
+                tree @ Tree::Split { .. } => trees.push(BoundProof { target, tree }),
             }
         }
         for (by, lines) in [By::Slopes, By::Tilt].into_iter().zip(lines) {
-            let (bounds, lines): (Vec<Bound>, Vec<Lines>) = lines.into_iter().unzip();
+            let (bounds, lines): (Vec<Target>, Vec<Lines>) = lines.into_iter().unzip();
             self.prove_lines(by, &bounds, lines);
         }
-        let before = self.checker.range(self.stage.node).clone();
+        let before = self.checker.range(self.stage.layer).clone();
         let budget = &self.budget;
         self.checker.prove_splits_until(&trees, &|| budget.is_exhausted());
-        let bounds: Vec<Bound> = trees.iter().map(|&(unit, side, _)| (unit, side)).collect();
+        let bounds: Vec<Target> = trees.iter().map(|bound| bound.target).collect();
         self.note(&before, trees.into_iter());
         self.settle(By::Split, &bounds);
         self.stage.forgotten = self.budget.is_exhausted();
     }
 
     /// What was found out about a layer.
-    fn layer(&self, depth: usize, stage: &Stage) -> Layer {
-        let units = (0..stage.verdicts.len()).map(|unit| self.unit(depth, stage, unit)).collect();
-        Layer { node: stage.node, units, time: stage.time }
+    fn layer(&self, stage: &Stage) -> Layer {
+        let units = (0..stage.verdicts.len()).map(|unit| self.unit(stage, unit)).collect();
+        Layer { id: stage.layer, units, time: stage.time }
     }
 
     /// How to prove again what is known of a layer.
     fn layer_proof(&self, stage: Stage, units: &[Unit]) -> LayerProof {
         let is_shown =
             |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
-        let value = |layer: usize| self.network.pre_activation(layer).index();
-        stage.record.finish(self.checker.range(stage.node), self.checker.ranges(), value, is_shown)
+        stage.record.finish(stage.layer, (self.network, self.checker.ranges()), is_shown)
     }
 
     /// How to prove again what is known of all layers: with inputs for units that can be on or off.
     fn proof(&self, mut layers: Vec<LayerProof>) -> Proof {
         let mut unstable = Vec::new();
-        for (layer, proof) in layers.iter().enumerate() {
+        for (layer, proof) in self.network.layers().zip(&layers) {
             let units = proof.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
-            unstable.extend(units.map(|(unit, _)| (layer, unit)));
+            unstable.extend(units.map(|(unit, _)| UnitId { layer, unit }));
         }
         let (points, shown) = self.witnesses.cover(&unstable);
-        for (&(layer, unit), shown) in unstable.iter().zip(shown) {
+        for (UnitId { layer, unit }, shown) in unstable.into_iter().zip(shown) {
             match shown {
-                Some(shown) => layers[layer].witnesses.push(shown),
-                None => layers[layer].units[unit] = Status::Undecided,
+                Some(shown) => layers[layer.index()].witnesses.push(shown),
+                None => layers[layer.index()].units[unit] = Status::Undecided,
             }
         }
         Proof { layers, points }
     }
 
-    fn unit(&self, depth: usize, stage: &Stage, unit: usize) -> Unit {
-        let (range, verdict) = (self.checker.range(stage.node), stage.verdicts[unit]);
+    fn unit(&self, stage: &Stage, unit: usize) -> Unit {
+        let (range, verdict) = (self.checker.range(stage.layer), stage.verdicts[unit]);
         let status = verdict.map_or(Status::Undecided, |verdict| verdict.status);
         let trusted = verdict.is_some_and(|verdict| verdict.trusted);
         let shown = self.options.witnesses && status == Status::Unstable && !trusted;
@@ -287,27 +278,27 @@ impl Run<'_, '_> {
             trusted,
             lower: range.lower[unit],
             upper: range.upper[unit],
-            witnesses: shown.then(|| self.witnesses.of(depth, unit)),
+            witnesses: shown.then(|| self.witnesses.of(stage.layer, unit)),
         }
     }
 
     /// The cheapest first. Says whether it is through with the layer: if not, it wants narrower ranges of the layers before.
     fn decide(&mut self) -> bool {
-        let all: Vec<Bound> = (0..self.stage.verdicts.len()).flat_map(both_sides).collect();
+        let all: Vec<Target> = (0..self.stage.verdicts.len()).flat_map(Target::both).collect();
         self.settle(By::Interval, &all);
         self.settle_unstable(By::Witness);
         self.recall();
         self.timed(By::Linear, Self::linear_bounds);
         self.timed(By::Witness, Self::climb);
         self.timed(By::Slopes, Self::better_slopes);
-        if self.depth < self.narrow {
+        if self.stage.layer.index() < self.narrow {
             self.timed(By::Tilt, Self::narrow_ranges);
         }
         if !self.is_open() {
             return true;
         }
         self.timed(By::Witness, |run| run.search_harder(Effort::SHORT));
-        if self.is_open() && self.narrow < self.depth {
+        if self.is_open() && self.narrow < self.stage.layer.index() {
             return false;
         }
         // What follows can take long, and shall leave time for the layers after.
@@ -325,8 +316,8 @@ impl Run<'_, '_> {
     /// Of how many layers that need time this one is the first.
     fn parts(&self) -> usize {
         let others = match self.options.state {
-            Some(state) => state.open_after(self.depth),
-            None => self.layers - self.depth - 1,
+            Some(state) => state.open_after(self.stage.layer),
+            None => self.network.layers().len() - self.stage.layer.index() - 1,
         };
         others + 1
     }
@@ -358,23 +349,23 @@ impl Run<'_, '_> {
     }
 
     /// What is before the layer, for a solver.
-    pub(crate) fn reduced(&self, ranges: &[Range]) -> Option<Arc<Reduced>> {
-        Reduced::new(self.network, self.stage.node, ranges).map(Arc::new)
+    pub(crate) fn reduced(&self, ranges: &ValueMap<Range>) -> Option<Arc<Reduced>> {
+        Reduced::new(self.network, self.stage.layer, ranges).map(Arc::new)
     }
 
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
-        let last = self.depth + 1 == self.layers && !self.options.narrow;
-        let known = last || has_exact_intervals(self.network, self.stage.node);
+        let last = self.stage.layer.index() + 1 == self.network.layers().len() && !self.options.narrow;
+        let known = last || has_exact_intervals(self.network, self.stage.layer);
         let wanted = |unit: &usize| !known || self.stage.verdicts[*unit].is_none();
-        let bounds: Vec<Bound> = (0..self.stage.verdicts.len()).filter(wanted).flat_map(both_sides).collect();
+        let bounds: Vec<Target> = (0..self.stage.verdicts.len()).filter(wanted).flat_map(Target::both).collect();
         self.begin(By::Linear, bounds.len());
         self.prove_linear(By::Linear, &bounds);
     }
 
     /// Proves linear bounds with the default slopes, with a look at the clock now and then.
-    pub(crate) fn prove_linear(&mut self, by: By, bounds: &[Bound]) {
-        let before = self.checker.range(self.stage.node).clone();
+    pub(crate) fn prove_linear(&mut self, by: By, bounds: &[Target]) {
+        let before = self.checker.range(self.stage.layer).clone();
         let mut done = 0;
         for some in bounds.chunks(BOUNDS_AT_ONCE) {
             if self.budget.is_exhausted() {
@@ -386,16 +377,16 @@ impl Run<'_, '_> {
         if done == 2 * self.stage.verdicts.len() {
             self.stage.record.note_all_linear();
         } else {
-            let proofs = bounds[..done].iter().map(|&(unit, side)| (unit, side, leaf(Lines::default())));
+            let proofs = bounds[..done].iter().map(|&target| BoundProof { target, tree: leaf(Lines::default()) });
             self.note(&before, proofs);
         }
         self.settle(by, bounds);
     }
 
     /// Keeps proofs that made the range of the layer's pre-activations narrower than it was before.
-    fn note(&mut self, before: &Range, proofs: impl Iterator<Item = (usize, Side, Tree)>) {
-        let value = |layer: usize| self.network.pre_activation(layer).index();
-        self.stage.record.note(before, self.checker.range(self.stage.node), self.checker.ranges(), value, proofs);
+    fn note(&mut self, before: &Range, proofs: impl Iterator<Item = BoundProof>) {
+        let known = (self.network, self.checker.ranges());
+        self.stage.record.note(before, self.checker.range(self.stage.layer), known, proofs);
     }
 
     fn climb(&mut self) {
@@ -405,10 +396,10 @@ impl Run<'_, '_> {
         if self.budget.is_exhausted() {
             return;
         }
-        self.witnesses.look_at_corners(self.depth, self.checker.ranges(), &self.open_bounds(), &self.budget);
-        self.witnesses.settle_doubts(self.depth, &open, &self.budget);
-        self.witnesses.climb(self.depth, &open, &self.budget);
-        self.witnesses.settle_doubts(self.depth, &open, &self.budget);
+        self.witnesses.look_at_corners(self.stage.layer, self.checker.ranges(), &self.open_bounds(), &self.budget);
+        self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
+        self.witnesses.climb(self.stage.layer, &open, &self.budget);
+        self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
         self.settle_unstable(By::Witness);
     }
 
@@ -416,9 +407,9 @@ impl Run<'_, '_> {
     fn search_harder(&mut self, effort: Effort) {
         let open = self.open_bounds();
         self.begin(By::Witness, open.len());
-        self.witnesses.search_harder(self.depth, &open, effort, self.options.seed, &self.budget);
-        let units: Vec<usize> = open.iter().map(|&(unit, _)| unit).collect();
-        self.witnesses.settle_doubts(self.depth, &units, &self.budget);
+        self.witnesses.search_harder(self.stage.layer, &open, effort, self.options.seed, &self.budget);
+        let units: Vec<usize> = open.iter().map(|target| target.unit).collect();
+        self.witnesses.settle_doubts(self.stage.layer, &units, &self.budget);
         self.settle_unstable(By::Witness);
     }
 
@@ -426,7 +417,7 @@ impl Run<'_, '_> {
         let open = self.open_bounds();
         self.begin(By::Slopes, open.len());
         let ranges = self.checker.ranges();
-        let improve = |some: &[Bound]| slopes::improved(self.network, self.stage.node, ranges, some, &self.budget);
+        let improve = |some: &[Target]| slopes::improved(self.network, self.stage.layer, ranges, some, &self.budget);
         let block = slopes::block(self.network);
         let slopes: Vec<Vec<Slopes>> = open.par_chunks(block).map(improve).collect();
         let lines = slopes.into_iter().flatten().map(|slopes| Lines { slopes, tilt: None }).collect();
@@ -434,18 +425,18 @@ impl Run<'_, '_> {
     }
 
     /// Proves linear bounds with these lines.
-    fn prove_lines(&mut self, by: By, bounds: &[Bound], lines: Vec<Lines>) {
-        let before = self.checker.range(self.stage.node).clone();
+    fn prove_lines(&mut self, by: By, bounds: &[Target], lines: Vec<Lines>) {
+        let before = self.checker.range(self.stage.layer).clone();
         self.checker.prove_linear(bounds, &lines.iter().collect::<Vec<_>>());
-        let proofs = bounds.iter().zip(lines).map(|(&(unit, side), lines)| (unit, side, leaf(lines)));
+        let proofs = bounds.iter().zip(lines).map(|(&target, lines)| BoundProof { target, tree: leaf(lines) });
         self.note(&before, proofs);
         self.settle(by, bounds);
     }
 
     /// What is asked about a bound.
-    pub(crate) fn question(&self, target: Bound) -> Question<'_> {
-        let front = self.front.as_ref().filter(|front| front.layer < self.stage.node);
-        let (network, layer, budget) = (self.network, self.stage.node, &self.budget);
+    pub(crate) fn question(&self, target: Target) -> Question<'_> {
+        let front = self.front.as_ref().filter(|front| front.layer < self.stage.layer);
+        let (network, layer, budget) = (self.network, self.stage.layer, &self.budget);
         Question { network, layer, target, ranges: self.checker.ranges(), front, budget }
     }
 
@@ -463,12 +454,12 @@ impl Run<'_, '_> {
             return;
         }
         self.stage.narrow = true;
-        if has_exact_intervals(self.network, self.stage.node) {
+        if has_exact_intervals(self.network, self.stage.layer) {
             return;
         }
-        let range = self.checker.range(self.stage.node);
-        let is_open = |unit: &usize| status_of_range(range.lower[*unit], range.upper[*unit]).is_none();
-        let bounds: Vec<Bound> = (0..range.lower.len()).filter(is_open).flat_map(both_sides).collect();
+        let (range, of) = (self.checker.range(self.stage.layer), self.network.activation(self.stage.layer));
+        let bounds = (0..range.lower.len()).filter(|&unit| is_open(of, range, unit)).flat_map(Target::both);
+        let bounds: Vec<Target> = bounds.collect();
         self.begin(By::Tilt, bounds.len());
         self.budget = self.limits.part(self.parts());
         let lines = self.best_lines(&bounds, false);
@@ -477,8 +468,8 @@ impl Run<'_, '_> {
         self.prove_lines(By::Tilt, &bounds, lines);
     }
 
-    fn best_lines(&self, bounds: &[Bound], stop_at_sign: bool) -> Vec<Lines> {
-        let best = |&bound: &Bound| {
+    fn best_lines(&self, bounds: &[Target], stop_at_sign: bool) -> Vec<Lines> {
+        let best = |&bound: &Target| {
             let lines = refine::best_lines(&self.question(bound), stop_at_sign);
             self.one_done();
             lines
@@ -498,20 +489,19 @@ impl Run<'_, '_> {
         let most = self.options.nodes.unwrap_or(PIECES);
         self.begin(By::Split, open.len());
         let this = &*self;
-        let begin = |&bound: &Bound| {
+        let begin = |&bound: &Target| {
             let mut search = Search::new(this.question(bound), reduced);
-            let draft = this.stage.drafts.iter().find(|(unit, side, ..)| (*unit, *side) == bound);
-            if let Some((_, _, tree, open)) = draft {
-                search.go_on(tree.clone(), open);
+            if let Some(draft) = this.stage.drafts.iter().find(|draft| draft.proof.target == bound) {
+                search.go_on(draft.proof.tree.clone(), &draft.open);
             }
             (bound, search, Outcome::Open)
         };
-        let mut searches: Vec<(Bound, Search<'_>, Outcome)> = open.iter().map(begin).collect();
+        let mut searches: Vec<(Target, Search<'_>, Outcome)> = open.iter().map(begin).collect();
         let mut pieces = FIRST_PIECES;
         loop {
             searches.par_iter_mut().with_max_len(1).for_each(|(bound, search, outcome)| {
                 if matches!(outcome, Outcome::Open) {
-                    *outcome = search.run(pieces.min(most), || this.witnesses.probe(this.depth, bound.0, bound.1));
+                    *outcome = search.run(pieces.min(most), || this.witnesses.probe(this.stage.layer, *bound));
                     if !matches!(outcome, Outcome::Open) {
                         this.one_done();
                     }
@@ -526,14 +516,13 @@ impl Run<'_, '_> {
         let goes_on = this.budget.is_exhausted() && !this.limits.whole().is_exhausted();
         let keeps = this.options.keep.is_some() || goes_on;
         let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
-        for ((unit, side), search, outcome) in searches {
+        for (target, search, outcome) in searches {
             if keeps && matches!(outcome, Outcome::Open) {
                 let (mut tree, open) = search.draft();
-                let value = |layer: usize| this.network.pre_activation(layer).index();
-                record::trim(&mut tree, this.checker.ranges(), &value, false);
-                drafts.push((unit, side, tree, open));
+                record::trim(&mut tree, this.network, this.checker.ranges(), false);
+                drafts.push(Draft { proof: BoundProof { target, tree }, open });
             }
-            outcomes.push(((unit, side), outcome, None));
+            outcomes.push((target, outcome, None));
         }
         self.stage.drafts = drafts;
         self.take_over(By::Split, &open, outcomes);
@@ -544,14 +533,14 @@ impl Run<'_, '_> {
     pub(crate) fn attempt(
         &mut self,
         by: By,
-        bounds: &[Bound],
+        bounds: &[Target],
         row: usize,
-        work: impl Fn(&Self, &mut Option<Program>, Bound, &mut Probe<'_>) -> (Outcome, Option<Claim>) + Sync,
+        work: impl Fn(&Self, &mut Option<Program>, Target, &mut Probe<'_>) -> (Outcome, Option<Claim>) + Sync,
     ) {
         self.begin(by, bounds.len());
         let this = &*self;
-        let one = |program: &mut Option<Program>, bound: Bound| {
-            let mut probe = this.witnesses.probe(this.depth, bound.0, bound.1);
+        let one = |program: &mut Option<Program>, bound: Target| {
+            let mut probe = this.witnesses.probe(this.stage.layer, bound);
             let (outcome, claim) = match this.budget.is_exhausted() {
                 true => (Outcome::Open, None),
                 false => work(this, program, bound, &mut probe),
@@ -559,7 +548,7 @@ impl Run<'_, '_> {
             this.one_done();
             (bound, outcome, claim)
         };
-        let some = |bounds: &[Bound]| {
+        let some = |bounds: &[Target]| {
             let mut program = None;
             bounds.iter().map(|&bound| one(&mut program, bound)).collect::<Vec<_>>()
         };
@@ -568,17 +557,17 @@ impl Run<'_, '_> {
     }
 
     /// Lets the checker decide what outcomes are worth.
-    fn take_over(&mut self, by: By, bounds: &[Bound], outcomes: Vec<(Bound, Outcome, Option<Claim>)>) {
+    fn take_over(&mut self, by: By, bounds: &[Target], outcomes: Vec<(Target, Outcome, Option<Claim>)>) {
         let (mut trees, mut claims) = (Vec::new(), Vec::new());
-        for ((unit, side), outcome, claim) in outcomes {
+        for (target, outcome, claim) in outcomes {
             match outcome {
-                Outcome::Proved(tree) => trees.push((unit, side, tree)),
+                Outcome::Proved(tree) => trees.push(BoundProof { target, tree }),
                 Outcome::Refuted(point) => self.witnesses.look_at(&point),
                 Outcome::Open => {}
             }
-            claims.extend(claim.map(|claim| (unit, side, claim)));
+            claims.extend(claim.map(|claim| (target, claim)));
         }
-        let before = self.checker.range(self.stage.node).clone();
+        let before = self.checker.range(self.stage.layer).clone();
         self.checker.prove_splits(&trees);
         self.note(&before, trees.into_iter());
         self.settle(by, bounds);
@@ -586,17 +575,20 @@ impl Run<'_, '_> {
         self.trust(&claims);
     }
 
-    /// The bounds of 0 that undecided units may have.
-    pub(crate) fn open_bounds(&self) -> Vec<Bound> {
-        let undecided = (0..self.stage.verdicts.len()).filter(|&unit| self.stage.verdicts[unit].is_none());
-        undecided.flat_map(both_sides).filter(|&(unit, side)| self.witnesses.may_hold(self.depth, unit, side)).collect()
+    /// The bounds of 0 that undecided units may have: it is where they are cut, if their only knot is there.
+    pub(crate) fn open_bounds(&self) -> Vec<Target> {
+        let layer = self.stage.layer;
+        let is_searched = self.network.activation(layer).is_homogeneous();
+        let undecided =
+            (0..self.stage.verdicts.len()).filter(|&unit| is_searched && self.stage.verdicts[unit].is_none());
+        undecided.flat_map(Target::both).filter(|&target| self.witnesses.may_hold(layer, target)).collect()
     }
 
     /// Decides what the proved ranges decide, of the units that some bounds are about.
-    pub(crate) fn settle(&mut self, by: By, bounds: &[Bound]) {
-        let range = self.checker.range(self.stage.node);
-        for &(unit, _) in bounds {
-            let status = status_of_range(range.lower[unit], range.upper[unit]);
+    pub(crate) fn settle(&mut self, by: By, bounds: &[Target]) {
+        let (range, of) = (self.checker.range(self.stage.layer), self.network.activation(self.stage.layer));
+        for &Target { unit, .. } in bounds {
+            let status = Status::of_range(of, &range.lower[unit], &range.upper[unit]);
             let verdict = &mut self.stage.verdicts[unit];
             *verdict = verdict.or(status.map(|status| Verdict { status, by, trusted: false }));
         }
@@ -605,7 +597,7 @@ impl Run<'_, '_> {
     /// Decides what the witnesses decide.
     pub(crate) fn settle_unstable(&mut self, by: By) {
         for (unit, verdict) in self.stage.verdicts.iter_mut().enumerate() {
-            if verdict.is_none() && self.witnesses.is_unstable(self.depth, unit) {
+            if verdict.is_none() && self.witnesses.is_unstable(self.stage.layer, unit) {
                 *verdict = Some(Verdict { status: Status::Unstable, by, trusted: false });
             }
         }
@@ -623,7 +615,7 @@ impl Run<'_, '_> {
         {
             let left = self.stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
             let decided = self.decided_before + self.stage.verdicts.len() - left;
-            let (layer, layers) = (self.depth + 1, self.layers);
+            let (layer, layers) = (self.stage.layer.index() + 1, self.network.layers().len());
             progress.begins(Standing { layer, layers, decided, left }, step, units);
         }
     }
@@ -634,20 +626,16 @@ fn leaf(lines: Lines) -> Tree {
     Tree::Leaf { multipliers: Vec::new(), lines }
 }
 
-fn both_sides(unit: usize) -> [Bound; 2] {
-    [(unit, Side::Lower), (unit, Side::Upper)]
-}
-
 /// Whether no interval arithmetic before a layer, or since the layer before, loses anything but by rounding: every element of every value on the way depends on inputs of
 /// its own, until one matrix brings them together.
-fn has_exact_intervals(network: &Network, layer: usize) -> bool {
+fn has_exact_intervals(network: &Network, layer: LayerId) -> bool {
     let mut value = network.pre_activation(layer);
     let mut products = 0;
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
         match node.op() {
             Op::Affine(map) => products += usize::from(map.kind() == ActionKind::Sums),
             // If no matrix comes after it, ranges of the layer before are all there is to know.
-            Op::Relu(_) => return products == 0,
+            Op::Activation(_) => return products == 0,
             Op::Sum(_) => return false,
         }
         value = node.operands()[0];

@@ -1,4 +1,4 @@
-//! Decides for every ReLU unit of a network whether it can be on, and whether it can be off, on a domain.
+//! Decides for every unit of a network on which pieces of its activation it can be on a domain: whether a ReLU can be on, and whether it can be off.
 //!
 //! Cheapest first, and stop at the sign: a unit's optimum is never needed. Inputs with both signs settle a unit as unstable; bounds
 //! proved by `leo-check` settle it as stable. What neither settles is undecided, and kept.
@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leo_check::{Facts, Proof};
-use leo_network::{Array, Domain, DomainError, Network};
+use leo_network::{Array, Domain, DomainError, LayerId, Network};
 
 pub use budget::Stopped;
 pub use leo_check::Status;
@@ -108,8 +108,8 @@ pub trait Keep: Sync {
 /// A layer of units.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Its node in the network.
-    pub node: usize,
+    /// Which one.
+    pub id: LayerId,
     /// Its units, in the order of the values.
     pub units: Vec<Unit>,
     /// How long it took.
@@ -119,7 +119,7 @@ pub struct Layer {
 /// What was found out.
 #[derive(Clone, Debug)]
 pub struct Analysis<'n> {
-    /// All layers of ReLUs, from the first to the last.
+    /// All layers, from the first to the last.
     pub layers: Vec<Layer>,
     /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
     /// search has its share.

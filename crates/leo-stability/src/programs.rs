@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use leo_check::{Range, Side};
+use leo_check::{Range, Side, Target};
+use leo_network::ValueMap;
 use rayon::prelude::*;
 
-use crate::analysis::{Bound, NODES, PIECES, Run};
+use crate::analysis::{NODES, PIECES, Run};
 use crate::search::reduced::Reduced;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome, solver};
@@ -22,14 +23,20 @@ impl Run<'_, '_> {
         let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
         self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
-            let start = run.witnesses.nearest(run.depth, bound.0, bound.1);
+            let start = run.witnesses.nearest(run.stage.layer, bound);
             let claim = run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe);
             (run.follow_up(bound, Some(reduced), claim.as_ref(), pieces), claim)
         });
     }
 
     /// What follows from a claim: a witness, or a longer search for a proof.
-    fn follow_up(&self, bound: Bound, reduced: Option<&Arc<Reduced>>, claim: Option<&Claim>, pieces: usize) -> Outcome {
+    fn follow_up(
+        &self,
+        bound: Target,
+        reduced: Option<&Arc<Reduced>>,
+        claim: Option<&Claim>,
+        pieces: usize,
+    ) -> Outcome {
         match claim {
             Some(Claim { point: Some(point), .. }) => Outcome::Refuted(point.clone()),
             Some(claim) if claim.bound <= 0.0 => self.long_search(bound, reduced, pieces),
@@ -37,22 +44,22 @@ impl Run<'_, '_> {
         }
     }
 
-    fn long_search(&self, bound: Bound, reduced: Option<&Arc<Reduced>>, pieces: usize) -> Outcome {
-        let probe = || self.witnesses.probe(self.depth, bound.0, bound.1);
+    fn long_search(&self, bound: Target, reduced: Option<&Arc<Reduced>>, pieces: usize) -> Outcome {
+        let probe = || self.witnesses.probe(self.stage.layer, bound);
         Search::new(self.question(bound), reduced).run(pieces, probe)
     }
 
     /// What a mixed-integer program says about a bound.
     fn claim(
         &self,
-        bound: Bound,
-        ranges: &[Range],
+        bound: Target,
+        ranges: &ValueMap<Range>,
         reduced: &Arc<Reduced>,
         start: &[f64],
         nodes: usize,
         probe: &mut Probe<'_>,
     ) -> Option<Claim> {
-        let target = reduced.target(self.network, self.stage.node, ranges, bound);
+        let target = reduced.target(self.network, self.stage.layer, ranges, bound);
         solver::claim(reduced, &target, start, nodes, &self.budget, probe)
     }
 
@@ -63,44 +70,45 @@ impl Run<'_, '_> {
         let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
         self.begin(By::Milp, self.stage.verdicts.len());
         let known = self.believed.len();
-        self.believed.extend_from_slice(&self.checker.ranges()[known..]);
+        self.believed.extend_from_slice(&self.checker.ranges().as_slice()[known..]);
         let Some(answers) = self.ask_about_all() else { return };
-        let value = self.network.pre_activation(self.stage.node).index();
+        let value = self.network.pre_activation(self.stage.layer);
         let mut held = Vec::new();
-        for (unit, side, claim) in &answers {
+        for (target, claim) in &answers {
+            let Target { unit, side } = *target;
             self.witnesses.look_at(claim.point.as_deref().unwrap_or_default());
             let range = &mut self.believed[value];
             match side {
-                Side::Upper => range.upper[*unit] = range.upper[*unit].min(claim.bound),
-                Side::Lower => range.lower[*unit] = range.lower[*unit].max(-claim.bound),
+                Side::Upper => range.upper[unit] = range.upper[unit].min(claim.bound),
+                Side::Lower => range.lower[unit] = range.lower[unit].max(-claim.bound),
             }
-            held.extend((claim.bound <= 0.0).then_some((*unit, *side)));
+            held.extend((claim.bound <= 0.0).then_some(*target));
         }
         self.settle_unstable(by);
         self.prove_linear(By::Milp, &held);
         if self.options.trust_solver {
             return self.trust(&answers);
         }
-        held.retain(|&(unit, _)| self.stage.verdicts[unit].is_none());
+        held.retain(|target| self.stage.verdicts[target.unit].is_none());
         let reduced = self.reduced(self.checker.ranges());
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
         self.attempt(By::Milp, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
     }
 
     /// What programs claim about all units of the layer.
-    fn ask_about_all(&self) -> Option<Vec<(usize, Side, Claim)>> {
+    fn ask_about_all(&self) -> Option<Vec<(Target, Claim)>> {
         let reduced = self.reduced(&self.believed)?;
         let nodes = self.options.nodes.unwrap_or(usize::MAX);
         let ask = |unit: usize| {
             let mut claims = Vec::new();
-            for side in [Side::Upper, Side::Lower] {
-                let mut probe = self.witnesses.probe(self.depth, unit, side);
+            for target in [Side::Upper, Side::Lower].map(|side| Target { unit, side }) {
+                let mut probe = self.witnesses.probe(self.stage.layer, target);
                 let claim = match self.budget.is_exhausted() {
                     true => None,
-                    false => self.claim((unit, side), &self.believed, &reduced, &[], nodes, &mut probe),
+                    false => self.claim(target, &self.believed, &reduced, &[], nodes, &mut probe),
                 };
                 let holds = claim.as_ref().is_some_and(|claim| claim.bound <= 0.0);
-                claims.extend(claim.map(|claim| (unit, side, claim)));
+                claims.extend(claim.map(|claim| (target, claim)));
                 if holds {
                     break;
                 }
@@ -112,24 +120,20 @@ impl Run<'_, '_> {
     }
 
     /// Believes what mixed-integer programs say, where nothing else is known, if the user wants that.
-    pub(crate) fn trust(&mut self, claims: &[(usize, Side, Claim)]) {
+    pub(crate) fn trust(&mut self, claims: &[(Target, Claim)]) {
         if !self.options.trust_solver {
             return;
         }
         for (unit, verdict) in self.stage.verdicts.iter_mut().enumerate().filter(|(_, verdict)| verdict.is_none()) {
-            let claim = |wanted: Side| {
-                claims.iter().find(|&&(of, side, _)| of == unit && side == wanted).map(|(_, _, claim)| claim)
-            };
-            let refuted = |side: Side| {
-                claim(side).is_some_and(|claim| claim.value > 0.0) || !self.witnesses.may_hold(self.depth, unit, side)
-            };
-            let holds = |side: Side| {
-                claim(side).is_some_and(|claim| claim.bound <= 0.0) && self.witnesses.may_hold(self.depth, unit, side)
-            };
+            let target = |side: Side| Target { unit, side };
+            let claim = |side: Side| claims.iter().find(|(of, _)| *of == target(side)).map(|(_, claim)| claim);
+            let may_hold = |side: Side| self.witnesses.may_hold(self.stage.layer, target(side));
+            let refuted = |side: Side| claim(side).is_some_and(|claim| claim.value > 0.0) || !may_hold(side);
+            let holds = |side: Side| claim(side).is_some_and(|claim| claim.bound <= 0.0) && may_hold(side);
             let status = if holds(Side::Upper) {
-                Status::Inactive
+                Status::OFF
             } else if holds(Side::Lower) {
-                Status::Active
+                Status::ON
             } else if refuted(Side::Upper) && refuted(Side::Lower) {
                 Status::Unstable
             } else {

@@ -3,8 +3,8 @@
 //! Nothing in it is believed: bounds are proved again, points are looked at again, and a case distinction that was begun counts only once it is
 //! whole and the checker has accepted it.
 
-use leo_check::{Fact, Point, Side, Tree};
-use leo_network::{Domain, Network};
+use leo_check::{BoundProof, Fact, Point};
+use leo_network::{Domain, LayerId, Network};
 use serde::{Deserialize, Serialize};
 
 /// Proved bounds, inputs that show signs, and case distinctions that are not finished.
@@ -38,15 +38,19 @@ struct Begun {
     open: Vec<usize>,
 }
 
-/// A case distinction for one side of a unit, of which some leaves are open.
-pub(crate) type Draft = (usize, Side, Tree, Vec<usize>);
+/// A case distinction of which some leaves are open, in the order of a walk.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    pub(crate) proof: BoundProof,
+    pub(crate) open: Vec<usize>,
+}
 
 /// What is known of a layer.
 #[derive(Default)]
 pub(crate) struct Recalled {
     pub(crate) linear: bool,
     pub(crate) narrow: bool,
-    pub(crate) bounds: Vec<(usize, Side, Tree)>,
+    pub(crate) bounds: Vec<BoundProof>,
     pub(crate) drafts: Vec<Draft>,
 }
 
@@ -57,24 +61,21 @@ impl State {
     }
 
     /// Adds what is known of the next layer.
-    pub(crate) fn keep(&mut self, network: &Network, recalled: &Recalled, undecided: usize) {
-        let fact = |bound: &(usize, Side, Tree)| Fact::new(bound, network);
-        let begun = |(unit, side, tree, open): &Draft| Begun {
-            fact: Fact::new(&(*unit, *side, tree.clone()), network),
-            open: open.clone(),
-        };
+    pub(crate) fn keep(&mut self, recalled: &Recalled, undecided: usize) {
+        let begun = |draft: &Draft| Begun { fact: Fact::new(&draft.proof), open: draft.open.clone() };
         self.layers.push(Kept {
             linear: recalled.linear,
             narrow: recalled.narrow,
-            facts: recalled.bounds.iter().map(fact).collect(),
+            facts: recalled.bounds.iter().map(Fact::new).collect(),
             begun: recalled.drafts.iter().map(begun).collect(),
             undecided,
         });
     }
 
-    /// Adds what another one knows of the next layer, which comes after so many, as it is.
-    pub(crate) fn take_from(&mut self, other: Option<&Self>, depth: usize) {
-        self.layers.push(other.and_then(|other| other.layers.get(depth)).cloned().unwrap_or_default());
+    /// Adds what another one knows of the next layer, as it is.
+    pub(crate) fn take_from(&mut self, other: Option<&Self>) {
+        let index = self.layers.len();
+        self.layers.push(other.and_then(|other| other.layers.get(index)).cloned().unwrap_or_default());
     }
 
     /// The points of the domain that it has, one after the other.
@@ -83,9 +84,9 @@ impl State {
         points.filter(|point| point.len() == domain.len()).flatten().collect()
     }
 
-    /// How many layers have undecided units, of those after so many and one more.
-    pub(crate) fn open_after(&self, depth: usize) -> usize {
-        self.layers.iter().skip(depth + 1).filter(|layer| layer.undecided > 0).count()
+    /// How many layers after this one have undecided units.
+    pub(crate) fn open_after(&self, layer: LayerId) -> usize {
+        self.layers.iter().skip(layer.index() + 1).filter(|layer| layer.undecided > 0).count()
     }
 
     /// How many layers have narrow ranges, from the first on.
@@ -93,13 +94,11 @@ impl State {
         self.layers.iter().take_while(|layer| layer.narrow).count()
     }
 
-    /// What was known of a layer, which is the one after so many, as far as it makes sense.
-    pub(crate) fn recall(&self, network: &Network, layer: usize, depth: usize) -> Recalled {
-        let Some(kept) = self.layers.get(depth) else { return Recalled::default() };
-        let draft = |begun: &Begun| {
-            let (unit, side, tree) = begun.fact.of_layer(network, layer)?;
-            Some((unit, side, tree, begun.open.clone()))
-        };
+    /// What was known of a layer, as far as it makes sense.
+    pub(crate) fn recall(&self, network: &Network, layer: LayerId) -> Recalled {
+        let Some(kept) = self.layers.get(layer.index()) else { return Recalled::default() };
+        let draft =
+            |begun: &Begun| Some(Draft { proof: begun.fact.of_layer(network, layer)?, open: begun.open.clone() });
         Recalled {
             linear: kept.linear,
             narrow: kept.narrow,

@@ -53,14 +53,3 @@ pub(crate) struct Verdict {
     pub(crate) by: By,
     pub(crate) trusted: bool,
 }
-
-/// What a proved range says.
-pub(crate) fn status_of_range(lower: f64, upper: f64) -> Option<Status> {
-    if upper <= 0.0 {
-        Some(Status::Inactive)
-    } else if lower >= 0.0 {
-        Some(Status::Active)
-    } else {
-        None
-    }
-}

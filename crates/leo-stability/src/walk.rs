@@ -4,7 +4,7 @@
 //! In plain floating point: what is found this way are proposals, and the checker decides what they are worth.
 
 use leo_network::op::{Action, Arithmetic, Op};
-use leo_network::{Network, ValueId};
+use leo_network::{LayerId, Network, ValueId, ValueMap};
 
 /// Linear functions of the input, one a row.
 pub(crate) struct Linear {
@@ -13,24 +13,26 @@ pub(crate) struct Linear {
     pub(crate) constants: Vec<f64>,
 }
 
-/// Takes linear functions of `value` back to the input. `relu` is given a layer, the coefficients of its outputs, to be replaced by
+/// Takes linear functions of `value` back to the input. `relax` is given a layer, the coefficients of its outputs, to be replaced by
 /// coefficients of its pre-activations, and the constants.
 pub(crate) fn back(
     network: &Network,
     value: ValueId,
     first: Vec<f64>,
-    mut relu: impl FnMut(usize, &mut [f64], &mut [f64]),
+    mut relax: impl FnMut(LayerId, &mut [f64], &mut [f64]),
 ) -> Linear {
     let rows = first.len() / network.shape(value).elements();
     let mut constants = vec![0.0; rows];
-    let mut flows: Vec<Option<Vec<f64>>> = vec![None; value.index() + 1];
-    flows[value.index()] = Some(first);
+    let mut flows: ValueMap<Option<Vec<f64>>> = vec![None; value.index() + 1].into();
+    flows[value] = Some(first);
     for index in (0..value.index()).rev() {
-        let Some(mut flow) = flows[index + 1].take() else { continue };
+        let Some(mut flow) = flows[network.result_of(index)].take() else { continue };
         let node = &network.nodes()[index];
         let (operand, width) = (node.operands()[0], node.shape().elements());
         match node.op() {
-            Op::Relu(_) => relu(index, &mut flow, &mut constants),
+            Op::Activation(_) => {
+                network.layer_at(index).into_iter().for_each(|layer| relax(layer, &mut flow, &mut constants));
+            }
             Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
             Op::Affine(map) => match map.action(network.shape(operand)) {
                 Action::Move(moves) => flow = moves.backward(flow),
@@ -58,14 +60,14 @@ pub(crate) fn back(
         }
         give(&mut flows, operand, flow);
     }
-    let coefficients = flows[ValueId::INPUT.index()].take();
+    let coefficients = flows[ValueId::INPUT].take();
     let coefficients = coefficients.unwrap_or_else(|| vec![0.0; rows * network.input().elements()]);
     Linear { coefficients, constants }
 }
 
 /// Adds what flows back to a value to what flowed back to it already.
-fn give(flows: &mut [Option<Vec<f64>>], value: ValueId, flow: Vec<f64>) {
-    match &mut flows[value.index()] {
+fn give(flows: &mut ValueMap<Option<Vec<f64>>>, value: ValueId, flow: Vec<f64>) {
+    match &mut flows[value] {
         Some(present) => present.iter_mut().zip(&flow).for_each(|(present, flow)| *present += flow),
         empty => *empty = Some(flow),
     }

@@ -204,9 +204,9 @@ fn random_domain(random: &mut Rng, inputs: usize) -> Domain {
 /// What a unit is that has these extremes. One that is always 0 is both of two things.
 fn truth((least, most): &(Ratio, Ratio)) -> &'static [Status] {
     match (least.is_negative(), most.is_positive()) {
-        (false, false) => &[Status::Inactive, Status::Active],
-        (true, false) => &[Status::Inactive],
-        (false, true) => &[Status::Active],
+        (false, false) => &[Status::OFF, Status::ON],
+        (true, false) => &[Status::OFF],
+        (false, true) => &[Status::ON],
         (true, true) => &[Status::Unstable],
     }
 }

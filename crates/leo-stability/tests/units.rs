@@ -30,7 +30,7 @@ fn a_unit_just_above_zero_is_not_taken_for_stable() -> Anything {
         let options = Options { engine, ..Options::default() };
         let layers = analyze(&network, &Domain::uniform(784, 0.0, 1.0)?, &options)?.layers;
         let statuses: Vec<Status> = layers[0].units.iter().map(|unit| unit.status).collect();
-        assert_eq!(statuses, [Status::Unstable, Status::Inactive]);
+        assert_eq!(statuses, [Status::Unstable, Status::OFF]);
         assert!((layers[0].units[0].upper - 2.7e-6).abs() < 1e-9);
     }
     Ok(())
@@ -49,7 +49,7 @@ fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::err
     let network = builder.finish(vec![h])?;
     let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?.layers;
     let unit = &layers[1].units[0];
-    assert_eq!((unit.status, unit.by), (Status::Inactive, Some(By::Split)), "{unit:?}");
+    assert_eq!((unit.status, unit.by), (Status::OFF, Some(By::Split)), "{unit:?}");
     Ok(())
 }
 /// One weight is -1, and all others are so small that a solver's tolerance swallows them: it takes the unit for always off. With the first input at 0 and
@@ -69,7 +69,7 @@ fn a_solver_alone_is_wrong_where_weights_are_below_its_tolerance() -> Anything {
         let milp = Options { engine: Engine::Milp, ..Options::default() };
         assert_eq!(verdict(&milp)?, (Status::Undecided, false), "no proof confirms it");
         let trusting = Options { trust_solver: true, ..milp };
-        assert_eq!(verdict(&trusting)?, (Status::Inactive, true), "and it is wrong");
+        assert_eq!(verdict(&trusting)?, (Status::OFF, true), "and it is wrong");
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn units_that_are_zero_in_a_corner_are_proved_to_be_stable() -> Anything {
         let network = builder.finish(vec![value])?;
         let analysis = analyze(&network, &Domain::uniform(6, 0.0, 1.0)?, &Options::default())?;
         for unit in &analysis.layers[1].units {
-            stable += usize::from(matches!(unit.status, Status::Active | Status::Inactive));
+            stable += usize::from(unit.status.is_stable());
             undecided += usize::from(unit.status == Status::Undecided);
         }
     }

@@ -337,8 +337,8 @@ fn furthest(outputs: &[Output], observed: &[Observed]) -> Option<Furthest> {
 
 fn alone(network: &Network, unmatched: &[Unmatched]) -> Vec<Alone> {
     let of = |unmatched: &Unmatched| Alone {
-        layer: network.nodes()[unmatched.layer].name().to_owned(),
-        number: unmatched.layer + 1,
+        layer: network.node_of(unmatched.layer).name().to_owned(),
+        number: network.output_of(unmatched.layer).index(),
         units: unmatched.units.clone(),
     };
     unmatched.iter().map(of).collect()

@@ -23,9 +23,8 @@ pub type Wires = Option<Vec<Vec<bool>>>;
 /// If each layer reads the one before and nothing else, and the only output reads the last one: how. The last are the output's.
 pub fn wires(network: &Network) -> Option<Vec<Wires>> {
     let &[output] = network.outputs() else { return None };
-    let layers: Vec<usize> = network.relu_layers().collect();
-    let targets = layers.iter().map(|&layer| network.pre_activation(layer)).chain([output]);
-    let sources = [ValueId::INPUT].into_iter().chain(layers.iter().map(|&layer| network.result_of(layer)));
+    let targets = network.layers().map(|layer| network.pre_activation(layer)).chain([output]);
+    let sources = [ValueId::INPUT].into_iter().chain(network.layers().map(|layer| network.output_of(layer)));
     targets.zip(sources).map(|(target, source)| between(network, target, source)).collect()
 }
 
@@ -38,7 +37,7 @@ fn between(network: &Network, target: ValueId, source: ValueId) -> Option<Wires>
     while value != source {
         let node = &network.nodes()[value.node()?];
         match node.op() {
-            Op::Relu(_) | Op::Sum(_) => return None,
+            Op::Activation(_) | Op::Sum(_) => return None,
             Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
                 Action::Sums(sums) => wires = wires.map(|wires| through(&wires, &sums)),
                 Action::Move(moves) if !moves.is_in_order() => wires = None,

@@ -1,8 +1,7 @@
 //! The network before and after, in the manner of the LEO paper's first figure: units that are always off are white, units that are always on blue,
 //! and those that can be both grey.
 
-use leo_compress::Place;
-use leo_network::{Network, ValueId};
+use leo_network::{Network, UnitId, ValueId};
 use maud::{Markup, html};
 
 use super::units::{Known, Mark, class, in_words};
@@ -100,16 +99,16 @@ impl<'a> Picture<'a> {
 
     fn after<'n>(&self, network: &'n Network, in_order: bool) -> Shown<'n> {
         let origins = self.page.outcome.as_ref().map_or(&[][..], |outcome| &outcome.history.origins);
-        let layer = |origins: &Vec<Option<Place>>| {
-            let dot = |origin: &Option<Place>| match *origin {
+        let layer = |origins: &Vec<Option<UnitId>>| {
+            let dot = |origin: &Option<UnitId>| match *origin {
                 None => Dot {
                     class: "u on carrier".to_owned(),
                     about: About::Text("new: always on, it carries a linear function past its layer".to_owned()),
                     number: None,
                 },
-                Some(place) => {
-                    let mark = self.known.mark(place);
-                    Dot { class: mark.class(), about: About::Row(mark.id.clone()), number: Some(place.unit) }
+                Some(unit) => {
+                    let mark = self.known.mark(unit);
+                    Dot { class: mark.class(), about: About::Row(mark.id.clone()), number: Some(unit.unit) }
                 }
             };
             let mut dots: Vec<Dot> = origins.iter().map(dot).collect();

@@ -26,7 +26,7 @@ pub fn section(page: &Page<'_>, known: &Known) -> Markup {
                 }
             }
             @for (index, (layer, marks)) in page.layers.iter().zip(&known.layers).enumerate() {
-                @let name = one_line(page.network.nodes()[layer.node].name());
+                @let name = one_line(page.network.node_of(layer.id).name());
                 h3 { "Layer " (index + 1) @if !name.is_empty() { " " span .name { (name) } } ", " (counted(layer.units.len(), "unit")) }
                 (chart(marks))
                 details {

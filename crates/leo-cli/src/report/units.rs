@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use leo_compress::{History, Place, Rule};
+use leo_compress::{History, Rule};
+use leo_network::UnitId;
 use leo_stability::{Layer, Status, Unit};
 
 use crate::number::{lower, upper};
@@ -71,8 +72,8 @@ impl Known {
     }
 
     /// The mark of a unit.
-    pub fn mark(&self, place: Place) -> &Mark {
-        &self.layers[place.layer][self.mark_of[place.layer][place.unit]]
+    pub fn mark(&self, UnitId { layer, unit }: UnitId) -> &Mark {
+        &self.layers[layer.index()][self.mark_of[layer.index()][unit]]
     }
 
     pub fn count(&self) -> Counts {
@@ -110,17 +111,17 @@ impl Counts {
     }
 }
 
-const STATUSES: [Status; 4] = [Status::Inactive, Status::Active, Status::Unstable, Status::Undecided];
+const STATUSES: [Status; 4] = [Status::OFF, Status::ON, Status::Unstable, Status::Undecided];
 
 fn rank(status: Status) -> usize {
-    STATUSES.iter().position(|other| *other == status).unwrap_or(0)
+    STATUSES.iter().position(|other| *other == status).unwrap_or(1)
 }
 
 /// What people call it.
 pub fn in_words(status: Status) -> &'static str {
     match status {
-        Status::Inactive => "always off",
-        Status::Active => "always on",
+        Status::OFF => "always off",
+        Status::Stable(_) => "always on",
         Status::Unstable => "on or off",
         Status::Undecided => "undecided",
     }
@@ -129,8 +130,8 @@ pub fn in_words(status: Status) -> &'static str {
 /// What the style calls it.
 pub fn class(status: Status) -> &'static str {
     match status {
-        Status::Inactive => "off",
-        Status::Active => "on",
+        Status::OFF => "off",
+        Status::Stable(_) => "on",
         Status::Unstable => "both",
         Status::Undecided => "open",
     }

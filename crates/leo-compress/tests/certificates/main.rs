@@ -103,13 +103,13 @@ fn tilted(seed: u64) -> Anything<Case> {
     let ranges = ranges(network, &Domain::uniform(1, bound("lo")?, bound("hi")?)?);
     // For each layer that can be tilted, how many numbers its units read, and how much of each unit's range is above 0.
     let layers: Vec<Option<(usize, Vec<f64>)>> = network
-        .relu_layers()
+        .layers()
         .zip(&ranges)
-        .map(|(node, units)| {
+        .map(|(layer, units)| {
             let share = |(least, most): &(Ratio, Ratio)| {
                 if least < most { (most / (most - least)).to_f64().unwrap_or(0.0).clamp(0.0, 1.0) } else { 0.0 }
             };
-            let (dense, _) = Tilt::map(network, node)?;
+            let (dense, _) = Tilt::map(network, layer)?;
             Some((dense.weight().columns(), units.iter().map(share).collect()))
         })
         .collect();
@@ -251,10 +251,9 @@ fn are_true(network: &Network, domain: &Domain, link: &Value) -> bool {
     };
     let layers = link["layers"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ranges = ranges(network, domain);
-    let nodes: Vec<usize> = network.relu_layers().collect();
-    layers.len() == nodes.len()
-        && layers.iter().zip(&nodes).zip(&ranges).all(|((layer, &node), ranges)| {
-            let value = network.pre_activation(node).index();
+    layers.len() == network.layers().len()
+        && layers.iter().zip(network.layers()).zip(&ranges).all(|((layer, id), ranges)| {
+            let value = network.pre_activation(id).index();
             let letters = layer["units"].as_str().unwrap_or_default();
             let mut witnesses = layer["witnesses"].as_array().into_iter().flatten();
             let mut facts = layer["facts"].as_array().into_iter().flatten();

@@ -1,6 +1,6 @@
 //! What is true of networks with one input, found out without any rounding: between the places where units turn on or off, everything is a line.
 
-use leo_network::{Domain, Evaluator, Network, ValueId};
+use leo_network::{Domain, Evaluator, LayerId, Network, ValueId};
 use num_rational::BigRational as Ratio;
 use num_traits::{Signed, ToPrimitive, Zero};
 
@@ -11,7 +11,7 @@ fn places(networks: &[&Network], domain: &Domain) -> Vec<Ratio> {
     let mut places = vec![exact(domain.lo()[0]), exact(domain.hi()[0])];
     places.dedup();
     for network in networks {
-        for layer in network.relu_layers() {
+        for layer in network.layers() {
             // Up to here, the layer's pre-activations are lines between places.
             let value = network.pre_activation(layer).index();
             let numbers: Vec<_> = places.iter().map(|x| values_at(network, vec![x.clone()])[value].clone()).collect();
@@ -71,7 +71,7 @@ pub fn differences_in_single(first: &Network, second: &Network, domain: &Domain)
 pub fn ranges(network: &Network, domain: &Domain) -> Vec<Vec<(Ratio, Ratio)>> {
     let places = places(&[network], domain);
     let values: Vec<_> = places.iter().map(|place| values_at(network, vec![place.clone()])).collect();
-    let of_layer = |layer: usize| {
+    let of_layer = |layer: LayerId| {
         let value = network.pre_activation(layer).index();
         let of_unit = |unit: usize| {
             let numbers = values.iter().map(|values| values[value][unit].clone());
@@ -79,5 +79,5 @@ pub fn ranges(network: &Network, domain: &Domain) -> Vec<Vec<(Ratio, Ratio)>> {
         };
         (0..values[0][value].len()).map(of_unit).collect()
     };
-    network.relu_layers().map(of_layer).collect()
+    network.layers().map(of_layer).collect()
 }

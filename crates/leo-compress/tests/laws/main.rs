@@ -31,7 +31,7 @@ fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     let mut checker = Checker::new(network, domain).expect("the domain fits");
     while checker.next_layer().is_some() {}
     let errors = leo_check::evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
-    network.outputs().iter().map(|value| errors[value.index()].clone()).collect()
+    network.outputs().iter().map(|value| errors[*value].clone()).collect()
 }
 
 /// A bound on all numbers on the way to the outputs: what rounding is relative to.
@@ -136,7 +136,11 @@ fn check_history(after: &Compressed) -> Result<(), TestCaseError> {
     prop_assert_eq!(widths, after.document.network().hidden());
     let mut kept: Vec<Vec<bool>> = layers.iter().map(|layer| vec![false; layer.units.len()]).collect();
     for place in origins.iter().flatten().flatten() {
-        prop_assert!(!std::mem::replace(&mut kept[place.layer][place.unit], true), "{:?} is there twice", place);
+        prop_assert!(
+            !std::mem::replace(&mut kept[place.layer.index()][place.unit], true),
+            "{:?} is there twice",
+            place
+        );
     }
     for (kept, removed) in kept.iter().flatten().zip(removed.iter().flatten()) {
         prop_assert_eq!(*kept, removed.is_none());
@@ -150,14 +154,14 @@ fn check_origins(before: &Document, after: &Compressed, points: &[f64], toleranc
         let evaluator = Evaluator::<f64>::new(network);
         let mut workspace = evaluator.workspace();
         let values = evaluator.forward(&mut workspace, points);
-        network.relu_layers().map(|layer| values.get(network.result_of(layer)).to_vec()).collect()
+        network.layers().map(|layer| values.get(network.output_of(layer)).to_vec()).collect()
     };
     let [old, new] = [before.network(), after.document.network()].map(hidden);
     for (origins, values) in after.history.origins.iter().zip(&new) {
         for (index, value) in values.iter().enumerate() {
             let Some(place) = origins[index % origins.len()] else { continue };
-            let width = after.history.layers[place.layer].units.len();
-            let was = old[place.layer][index / origins.len() * width + place.unit];
+            let width = after.history.layers[place.layer.index()].units.len();
+            let was = old[place.layer.index()][index / origins.len() * width + place.unit];
             prop_assert!((value - was).abs() <= tolerance, "{:?}: {} instead of {}", place, value, was);
         }
     }

@@ -38,7 +38,9 @@ pub fn values_at(network: &Network, point: Vec<Ratio>) -> Vec<Vec<Ratio>> {
                 }
                 made
             }
-            Op::Relu(_) => operand(0).iter().map(|x| if x.is_positive() { x.clone() } else { Ratio::zero() }).collect(),
+            Op::Activation(_) => {
+                operand(0).iter().map(|x| if x.is_positive() { x.clone() } else { Ratio::zero() }).collect()
+            }
             Op::Sum(_) => operand(0).iter().zip(operand(1)).map(|(x, y)| x + y).collect(),
             Op::Affine(AffineMap::Reshape(_)) => operand(0).clone(),
             Op::Affine(AffineMap::Transpose(transpose)) => {

@@ -12,10 +12,11 @@ use super::proto::{
 use super::tensor::{encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};
 use crate::network::{Network, Node, ValueId};
-use crate::op::{AffineMap, Arithmetic, Dense, Op};
-use crate::shape::Shape;
+use crate::op::{AffineMap, Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op};
+use crate::shape::{NetworkError, Shape};
 
 /// ONNX's numbers for the kinds of attributes used here.
+const ATTRIBUTE_FLOAT: i32 = 1;
 const ATTRIBUTE_INT: i32 = 2;
 const ATTRIBUTE_INTS: i32 = 7;
 
@@ -31,26 +32,78 @@ pub(super) struct Piece<'n> {
     pub(super) float: Float,
     /// Whether values have a batch in front of the sample's axes.
     pub(super) batched: bool,
+    /// The version of the operator set.
+    pub(super) opset: i64,
     /// The names and types that its input and outputs have outside.
     pub(super) input: (&'n str, Float),
     pub(super) outputs: Vec<(&'n str, Float)>,
 }
 
+impl Piece<'_> {
+    /// Whether a value is a matrix in ONNX, which has maps with a bias for these alone.
+    fn is_matrix(&self, value: &Shape) -> bool {
+        value.rank() + usize::from(self.batched) == 2
+    }
+
+    /// The network as it is read again once it is written, and for each of its values which one that is then.
+    pub(super) fn as_read(&self) -> Result<(Network, Vec<ValueId>), NetworkError> {
+        let mut builder = Network::builder(self.network.input().clone());
+        let mut values = vec![ValueId::INPUT];
+        for node in self.network.nodes() {
+            let operands: Vec<ValueId> = node.operands().iter().map(|operand| values[operand.index()]).collect();
+            let op = self.rounded(node.op())?;
+            let apart = op.as_dense().filter(|_| !self.is_matrix(builder.shape(operands[0])));
+            let Some((dense, bias)) = apart.and_then(|dense| Some((dense, dense.bias()?))) else {
+                values.push(builder.add(node.name(), op, &operands)?);
+                continue;
+            };
+            let product = builder.add(node.name(), Dense::new(dense.weight().clone(), None)?, &operands)?;
+            let mut extents = vec![1; node.shape().rank()];
+            extents.splice(extents.len().saturating_sub(1).., [bias.len()]);
+            let summand = Broadcast::new(Shape::new(extents)?, bias.to_vec())?;
+            values.push(builder.add(node.name(), Elementwise::new(Arithmetic::Add, summand)?, &[product])?);
+        }
+        let outputs = self.network.outputs().iter().map(|output| values[output.index()]).collect();
+        Ok((builder.finish(outputs)?, values))
+    }
+
+    /// An operator with numbers of the piece's type.
+    fn rounded(&self, op: &Op) -> Result<Op, NetworkError> {
+        let round = |numbers: &[f64]| numbers.iter().map(|&number| self.float.round(number)).collect::<Vec<f64>>();
+        Ok(match op {
+            Op::Affine(AffineMap::Dense(dense)) => {
+                let weight = dense.weight();
+                let weight = Matrix::new(weight.rows(), weight.columns(), round(weight.values()))?;
+                Dense::new(weight, dense.bias().map(round))?.into()
+            }
+            Op::Affine(AffineMap::Elementwise(elementwise)) => {
+                let constant = elementwise.constant();
+                let constant = Broadcast::new(constant.shape().clone(), round(constant.values()))?;
+                Elementwise::new(elementwise.arithmetic(), constant)?.into()
+            }
+            other => other.clone(),
+        })
+    }
+}
+
 /// The nodes and constants of these networks, with names that none in `graph` has.
-pub(super) fn emit(pieces: &[Piece<'_>], opset: i64, graph: &GraphProto) -> (Vec<NodeProto>, Vec<TensorProto>) {
+pub(super) fn emit(pieces: &[Piece<'_>], graph: &GraphProto) -> Written {
     let mut written = Written::new(pieces, graph);
     for piece in pieces {
-        Emitter { piece, opset, written: &mut written }.emit();
+        let names = Emitter { piece, written: &mut written }.emit();
+        written.pieces.push(names);
     }
-    (written.nodes, written.constants)
+    written
 }
 
 /// Nodes and constants in the making, and the names of values and those of nodes that are taken.
-struct Written {
+pub(super) struct Written {
     values: Names,
     names: Names,
-    nodes: Vec<NodeProto>,
-    constants: Vec<TensorProto>,
+    pub(super) nodes: Vec<NodeProto>,
+    pub(super) constants: Vec<TensorProto>,
+    /// For each piece, what the values of its network are called.
+    pub(super) pieces: Vec<Vec<String>>,
 }
 
 impl Written {
@@ -66,6 +119,7 @@ impl Written {
             names,
             nodes: Vec::new(),
             constants: Vec::new(),
+            pieces: Vec::new(),
         }
     }
 }
@@ -73,12 +127,12 @@ impl Written {
 /// Writes one piece.
 struct Emitter<'n> {
     piece: &'n Piece<'n>,
-    opset: i64,
     written: &'n mut Written,
 }
 
 impl Emitter<'_> {
-    fn emit(&mut self) {
+    /// Says what the values are called.
+    fn emit(&mut self) -> Vec<String> {
         let piece = self.piece;
         let outputs = || piece.network.outputs().iter().zip(&piece.outputs);
         let mut named: HashMap<ValueId, &str> = HashMap::new();
@@ -104,6 +158,7 @@ impl Emitter<'_> {
                 self.push("Identity", "", vec![made.clone()], output, vec![]);
             }
         }
+        names
     }
 
     /// The name of the input in the piece's own type.
@@ -143,20 +198,21 @@ impl Emitter<'_> {
         name
     }
 
-    /// How many axes a value has in ONNX.
-    fn rank(&self, value: ValueId) -> usize {
-        self.piece.network.shape(value).rank() + usize::from(self.piece.batched)
-    }
-
     fn node(&mut self, node: &Node, mut operands: Vec<String>, output: &str) {
         let name = self.written.names.claim(node.name());
         let map = match node.op() {
-            Op::Relu(_) => return self.push("Relu", &name, operands, output, vec![]),
+            Op::Activation(of) => {
+                let attributes = of.onnx().attributes.iter().map(|&(name, number)| float(name, number)).collect();
+                return self.push(of.onnx().operator, &name, operands, output, attributes);
+            }
             Op::Sum(_) => return self.push("Add", &name, operands, output, vec![]),
             Op::Affine(map) => map,
         };
         match map {
-            AffineMap::Dense(dense) => self.dense(dense, node.operands()[0], &name, operands, output),
+            AffineMap::Dense(dense) => {
+                let operand = self.piece.network.shape(node.operands()[0]);
+                self.dense(dense, operand, &name, operands, output);
+            }
             AffineMap::Elementwise(elementwise) => {
                 let operator = match elementwise.arithmetic() {
                     Arithmetic::Add => "Add",
@@ -194,10 +250,10 @@ impl Emitter<'_> {
         name
     }
 
-    fn dense(&mut self, dense: &Dense, operand: ValueId, name: &str, mut operands: Vec<String>, output: &str) {
+    fn dense(&mut self, dense: &Dense, operand: &Shape, name: &str, mut operands: Vec<String>, output: &str) {
         let weight = dense.weight();
         let stem = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{name}.{what}") };
-        if self.rank(operand) == 2 && (dense.bias().is_some() || self.opset >= 11) {
+        if self.piece.is_matrix(operand) && (dense.bias().is_some() || self.piece.opset >= 11) {
             operands.push(self.constant(&stem("weight"), &[weight.rows(), weight.columns()], weight.values()));
             if let Some(bias) = dense.bias() {
                 operands.push(self.constant(&stem("bias"), &[bias.len()], bias));
@@ -270,6 +326,15 @@ fn int(name: &str, value: i64) -> AttributeProto {
     }
 }
 
+fn float(name: &str, value: f64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(ATTRIBUTE_FLOAT),
+        f: Some(value as f32),
+        ..AttributeProto::default()
+    }
+}
+
 fn ints(name: &str, values: Vec<i64>) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
@@ -315,10 +380,12 @@ impl Document {
             network,
             float: export.float,
             batched: true,
+            opset: EMITTED_OPSET,
             input: outside(&export.input),
             outputs: export.outputs.iter().map(outside).collect(),
         };
-        (graph.node, graph.initializer) = emit(&[piece], EMITTED_OPSET, &graph);
+        let written = emit(&[piece], &graph);
+        (graph.node, graph.initializer) = (written.nodes, written.constants);
         let metadata = export.metadata.iter().map(|(key, value)| entry(key, value));
         let model = ModelProto {
             ir_version: Some(EMITTED_IR_VERSION),

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::OnnxError;
 use super::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use crate::splice::in_order;
 
 /// What a node is called in messages: its name, or what it makes if it has none.
 pub(super) fn label(node: &NodeProto) -> String {
@@ -53,31 +54,7 @@ pub(super) fn order_for(graph: &GraphProto, also: &[&str], apart: &HashSet<&str>
 
 /// These nodes, each after those it depends on, otherwise in the file's order; or a node on a cycle.
 fn sorted(graph: &GraphProto, nodes: &BTreeSet<usize>, producers: &HashMap<&str, usize>) -> Result<Vec<usize>, usize> {
-    let mut waiting_for: HashMap<usize, usize> = HashMap::new();
-    let mut readers: HashMap<usize, Vec<usize>> = HashMap::new();
-    for &index in nodes {
-        let sources = graph.node[index].input.iter().filter_map(|input| producers.get(input.as_str()));
-        let sources: BTreeSet<usize> = sources.copied().filter(|source| nodes.contains(source)).collect();
-        waiting_for.insert(index, sources.len());
-        for source in sources {
-            readers.entry(source).or_default().push(index);
-        }
-    }
-    let mut ready: BTreeSet<usize> = nodes.iter().copied().filter(|index| waiting_for[index] == 0).collect();
-    let mut order = Vec::with_capacity(nodes.len());
-    while let Some(index) = ready.pop_first() {
-        order.push(index);
-        for reader in readers.remove(&index).unwrap_or_default() {
-            if let Some(count) = waiting_for.get_mut(&reader) {
-                *count -= 1;
-                if *count == 0 {
-                    ready.insert(reader);
-                }
-            }
-        }
-    }
-    let stuck = nodes.iter().copied().find(|index| waiting_for[index] > 0);
-    stuck.map_or(Ok(order), Err)
+    in_order(nodes, |index| graph.node[index].input.iter().filter_map(|input| producers.get(input.as_str()).copied()))
 }
 
 /// Puts all nodes of a graph into an order in which they can be evaluated, unless some of them, on which then no output

@@ -52,7 +52,11 @@ pub(super) enum Value {
     Unfolded { operator: String },
 }
 
+/// The constants by their names, those made from constants included.
+pub(super) type Constants = HashMap<String, Rc<Tensor>>;
+
 /// A graph, read.
+#[derive(Debug)]
 pub(super) struct Imported {
     pub(super) network: Network,
     pub(super) tail: Tail,
@@ -67,17 +71,15 @@ pub(super) struct Imported {
     pub(super) computed: HashMap<String, Computed>,
     /// What is in the way of rewriting it.
     pub(super) hindrance: Option<Hindrance>,
-    /// The constants, those made from constants included.
-    pub(super) constants: HashMap<String, Rc<Tensor>>,
 }
 
-/// Reads a graph. A batch of fixed size that the graph does not keep apart is part of the sample.
+/// Reads a graph, and its constants. A batch of fixed size that the graph does not keep apart is part of the sample.
 pub(super) fn import(
     graph: &GraphProto,
     opset: i64,
     folder: Option<&Path>,
     replaceable: &HashSet<&str>,
-) -> Result<Imported, OnnxError> {
+) -> Result<(Imported, Constants), OnnxError> {
     let [input] = true_inputs(graph)[..] else {
         let names = true_inputs(graph).iter().map(|input| input.name().to_owned()).collect();
         return Err(OnnxError::Inputs { names });
@@ -158,7 +160,7 @@ impl<'a> Importer<'a> {
         input: &'a ValueInfoProto,
         dims: Dims,
         float: Float,
-    ) -> Result<Imported, OnnxError> {
+    ) -> Result<(Imported, Constants), OnnxError> {
         let wrong = |error: NetworkError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
         let sample = dims.sample().map_err(wrong)?;
         let computed = Computed { id: ValueId::INPUT, dims, float, narrowed: None };
@@ -216,7 +218,8 @@ impl<'a> Importer<'a> {
         let constants = importer.constants();
         let Self { builder, leaving, tail, names, hindrance, .. } = importer;
         let network = builder.finish(leaving).map_err(wrong)?;
-        Ok(Imported { network, tail, input: computed, outputs, inner, names, computed: named, hindrance, constants })
+        let input = computed;
+        Ok((Imported { network, tail, input, outputs, inner, names, computed: named, hindrance }, constants))
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -422,7 +425,7 @@ impl<'a> Importer<'a> {
     }
 
     /// The constants by their names.
-    fn constants(&self) -> HashMap<String, Rc<Tensor>> {
+    fn constants(&self) -> Constants {
         let constant = |(name, value): (&&str, &Value)| match value {
             Value::Constant(tensor) => Some(((*name).to_owned(), tensor.clone())),
             _ => None,

@@ -17,7 +17,7 @@ use super::import::Computed;
 use super::proto::{
     AttributeProto, FunctionProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto, TypeValue,
 };
-use super::{Document, Hindrance, OnnxError, embed, is_native};
+use super::{Document, Hindrance, OnnxError, is_native};
 use crate::model::{Format, Model};
 
 /// In what two files differ to the outside.
@@ -91,7 +91,7 @@ impl Model {
         let [first, second] = [&*documents[0], &*documents[1]];
         for document in [first, second] {
             // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes such where a file mixes types.
-            if let Some(hindrance @ Hindrance::Replaceable { .. }) = &document.hindrance {
+            if let Some(hindrance @ Hindrance::Replaceable { .. }) = &document.read.hindrance {
                 return Err(Difference::Hindered(hindrance.clone()));
             }
         }
@@ -116,7 +116,7 @@ fn check_input(first: &Document, second: &Document) -> Result<(), Difference> {
     if name != other {
         return Err(Difference::InputName(name.to_owned(), other.to_owned()));
     }
-    let [a, b] = [&first.input, &second.input];
+    let [a, b] = [&first.read.input, &second.read.input];
     if a.float != b.float {
         return Err(Difference::InputType(a.float, b.float));
     }
@@ -174,7 +174,8 @@ fn kind(declared: Option<&TypeProto>) -> Option<Vec<u8>> {
 /// Casts are identities to a network, and between single and double precision that is all they are meant to be. Half precision overflows.
 fn check_precision(first: &Document, second: &Document) -> Result<(), Difference> {
     for float in [Float::F16, Float::Bf16] {
-        let [a, b] = [first, second].map(|document| document.computed.values().any(|computed| computed.float == float));
+        let [a, b] =
+            [first, second].map(|document| document.read.computed.values().any(|computed| computed.float == float));
         if a != b {
             return Err(Difference::HalfPrecision(float));
         }
@@ -192,11 +193,7 @@ fn check_network_outputs(first: &Document, second: &Document) -> Result<(), Diff
 }
 
 fn check_tails(first: &Document, second: &Document) -> Result<(), Difference> {
-    let embedded = |document: &Document| {
-        let mut model = document.model.clone();
-        embed(&mut model, document.folder.as_deref()).map(|()| model)
-    };
-    let models = [embedded(first)?, embedded(second)?];
+    let models = [first.embedded()?, second.embedded()?];
     let sides = [Side::new(first, &models[0])?, Side::new(second, &models[1])?];
     let mut walk = Walk { sides, partners: HashMap::new(), taken: HashSet::new() };
     let mut ahead: Vec<[&str; 2]> = first.declared_outputs().map(|(name, _)| [name; 2]).collect();
@@ -270,7 +267,7 @@ impl<'a> Side<'a> {
     fn origin(&self, name: &str) -> Result<Origin<'a>, String> {
         if name.is_empty() {
             Ok(Origin::Nothing)
-        } else if let Some(computed) = self.document.computed.get(name) {
+        } else if let Some(computed) = self.document.read.computed.get(name) {
             Ok(Origin::Network(computed))
         } else if let Some(&constant) = self.constants.get(name) {
             Ok(Origin::Constant(constant))

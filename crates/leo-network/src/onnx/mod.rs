@@ -39,7 +39,7 @@
 //!
 //! let y = document.network().outputs()[0];
 //! let part = Part { from: ValueId::INPUT, to: vec![y], network: affine(&[0.5, 0.25])? };
-//! let better = document.splice(&[part], None)?;
+//! let better = document.splice(&[part], None)?.made;
 //! assert_eq!(better.network(), &affine(&[0.5, 0.25])?);
 //! let written = better.to_bytes()?;
 //! assert_eq!(Document::from_bytes(written, None)?.network(), better.network());
@@ -63,6 +63,7 @@ pub mod wire;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -71,14 +72,14 @@ pub(crate) use dims::{Axis, Dims};
 pub use element::Float;
 pub use emit::Export;
 pub use interface::Difference;
-pub use splice::Part;
 pub use tensor::TensorError;
 pub use wire::WireError;
 
 use crate::network::{Network, ValueId};
 use crate::shape::NetworkError;
+pub use crate::splice::{Part, Spliced};
 use crate::tail::{Source, Tail};
-use import::Computed;
+use import::Imported;
 use proto::{
     DimensionValue, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeValue,
     ValueInfoProto,
@@ -286,21 +287,14 @@ pub struct Aside<'a> {
     pub reshapes: Option<Vec<ValueId>>,
 }
 
-/// An ONNX file: its messages, and the network that Leo reads in them.
+/// An ONNX file: its messages, and the network that Leo reads in them. Both are shared by all clones.
 #[derive(Clone, Debug)]
 pub struct Document {
-    model: ModelProto,
+    model: Arc<ModelProto>,
     opset: i64,
     /// Where external data lie.
     folder: Option<PathBuf>,
-    network: Network,
-    tail: Tail,
-    input: Computed,
-    outputs: Vec<(Source, Option<Dims>)>,
-    inner: Vec<(String, Source, Option<Dims>)>,
-    names: HashMap<ValueId, (String, Computed)>,
-    computed: HashMap<String, Computed>,
-    hindrance: Option<Hindrance>,
+    read: Arc<Imported>,
 }
 
 impl Document {
@@ -328,11 +322,8 @@ impl Document {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
         graph::check_given_once(graph)?;
-        let imported = import::import(graph, opset, folder, &graph::replaceable(&model))?;
-        let import::Imported { network, tail, input, outputs, inner, names, computed, hindrance, constants: _ } =
-            imported;
-        let folder = folder.map(Path::to_owned);
-        Ok(Self { model, opset, folder, network, tail, input, outputs, inner, names, computed, hindrance })
+        let (read, _) = import::import(graph, opset, folder, &graph::replaceable(&model))?;
+        Ok(Self { model: Arc::new(model), opset, folder: folder.map(Path::to_owned), read: Arc::new(read) })
     }
 
     /// Checks that another network can stand in this one's place: that nothing which is no part of the network, and
@@ -341,7 +332,7 @@ impl Document {
     /// # Errors
     /// If something has.
     pub fn check_rewritable(&self) -> Result<(), OnnxError> {
-        self.hindrance.clone().map_or(Ok(()), |hindrance| Err(OnnxError::Hindered(hindrance)))
+        self.read.hindrance.clone().map_or(Ok(()), |hindrance| Err(OnnxError::Hindered(hindrance)))
     }
 
     /// This file without the inputs that have a constant in their place where nothing is put there. They are that
@@ -354,7 +345,7 @@ impl Document {
         if replaceable.is_empty() {
             return Ok(self.clone());
         }
-        let mut model = self.model.clone();
+        let mut model = ModelProto::clone(&self.model);
         if let Some(graph) = &mut model.graph {
             graph.input.retain(|input| !replaceable.contains(input.name()));
         }
@@ -363,12 +354,12 @@ impl Document {
 
     /// The network.
     pub fn network(&self) -> &Network {
-        &self.network
+        &self.read.network
     }
 
     /// What comes after it.
     pub fn tail(&self) -> &Tail {
-        &self.tail
+        &self.read.tail
     }
 
     /// The version of the operator set.
@@ -383,18 +374,18 @@ impl Document {
 
     /// The type of the input's elements.
     pub fn float(&self) -> Float {
-        self.input.float
+        self.read.input.float
     }
 
     /// The name that the file has for a value of the network, if it has one; the first, if it has several.
     pub fn name_of(&self, value: ValueId) -> Option<&str> {
-        self.names.get(&value).map(|(name, _)| name.as_str())
+        self.read.names.get(&value).map(|(name, _)| name.as_str())
     }
 
     /// The value of the network that the file has this name for. Several names may stand for one value: what passes
     /// through an Identity or a Cast stays the same.
     pub fn value_named(&self, name: &str) -> Option<ValueId> {
-        self.computed.get(name).map(|computed| computed.id)
+        self.read.computed.get(name).map(|computed| computed.id)
     }
 
     /// Values of the network that nodes read for something else than to compute other values of it, such as their shape.
@@ -406,7 +397,7 @@ impl Document {
         }
         let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name()).collect();
         let is_used = |name: &str| readers.contains_key(name) || outputs.contains(name);
-        let is_aside = |name: &String| is_used(name) && !self.computed.contains_key(name);
+        let is_aside = |name: &String| is_used(name) && !self.read.computed.contains_key(name);
         let mut found = Vec::new();
         for node in graph.node.iter().filter(|node| node.output.iter().any(is_aside)) {
             let values: Vec<ValueId> = node.input.iter().filter_map(|name| self.value_named(name)).collect();
@@ -431,7 +422,7 @@ impl Document {
         let (mut reshapes, mut open, mut seen) = (Vec::new(), vec![node], 0);
         while let Some(node) = open.pop() {
             seen += 1;
-            for name in node.output.iter().filter(|name| !self.computed.contains_key(*name)) {
+            for name in node.output.iter().filter(|name| !self.read.computed.contains_key(*name)) {
                 if seen > MOST_NODES || outputs.contains(name.as_str()) {
                     return None;
                 }
@@ -458,9 +449,9 @@ impl Document {
         // Labels are looked up by their number; scores that are picked out are other scores.
         let looks_up = |node: &NodeProto| node.input.first().is_some_and(|labels| constants.contains(labels.as_str()));
         let mut picks = self.graph().node.iter().filter(|node| node.op_type() == "ArrayFeatureExtractor");
-        let first = self.network.outputs().first();
-        first.is_some_and(|&output| self.network.shape(output).extents().len() == 1)
-            && self.tail.keeps_largest()
+        let first = self.read.network.outputs().first();
+        first.is_some_and(|&output| self.read.network.shape(output).extents().len() == 1)
+            && self.read.tail.keeps_largest()
             && picks.all(looks_up)
     }
 
@@ -472,7 +463,7 @@ impl Document {
     /// This file with `value` in its metadata under this key, instead of what is there already.
     #[must_use]
     pub fn with_metadata(mut self, key: &str, value: &str) -> Self {
-        let entries = &mut self.model.metadata_props;
+        let entries = &mut Arc::make_mut(&mut self.model).metadata_props;
         let place = entries.iter().position(|entry| entry.key() == key).unwrap_or(entries.len());
         entries.retain(|entry| entry.key() != key);
         entries.insert(place, emit::entry(key, value));
@@ -481,12 +472,12 @@ impl Document {
 
     /// For each output of the file: where it comes from, and its axes where they are known.
     pub(crate) fn outputs(&self) -> &[(Source, Option<Dims>)] {
-        &self.outputs
+        &self.read.outputs
     }
 
     /// Values that leave the network or come after it: their names, where they come from, and their axes.
     pub(crate) fn inner(&self) -> &[(String, Source, Option<Dims>)] {
-        &self.inner
+        &self.read.inner
     }
 
     fn graph(&self) -> &GraphProto {
@@ -515,9 +506,14 @@ impl Document {
     /// # Errors
     /// If external data cannot be read any more.
     pub fn to_bytes(&self) -> Result<Vec<u8>, OnnxError> {
-        let mut model = self.model.clone();
+        Ok(self.embedded()?.encode_to_vec())
+    }
+
+    /// The file's messages with all external data in them.
+    fn embedded(&self) -> Result<ModelProto, OnnxError> {
+        let mut model = ModelProto::clone(&self.model);
         embed(&mut model, self.folder.as_deref())?;
-        Ok(model.encode_to_vec())
+        Ok(model)
     }
 }
 

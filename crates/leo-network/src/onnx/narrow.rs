@@ -10,13 +10,13 @@ use std::rc::Rc;
 use super::dims::Axis;
 use super::emit::value_info;
 use super::graph::{CONSTANTS_ALONE, label, live_order, replaceable};
-use super::import::{Computed, import};
+use super::import::{Computed, Constants, import};
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
 };
 use super::splice::names_at;
 use super::tensor::{Numbers, Tensor, encode_floats, encode_ints};
-use super::{Document, OnnxError, is_native};
+use super::{Document, OnnxError, Spliced, is_native};
 use crate::network::ValueId;
 
 impl Document {
@@ -31,10 +31,9 @@ impl Document {
     /// # Errors
     /// If an operator that reads or makes such a value does more than to treat channels alone or to multiply with a
     /// constant matrix, or if the file is not of a kind that can be changed so.
-    pub fn narrow(&self, kept: &BTreeMap<ValueId, Vec<usize>>) -> Result<Self, OnnxError> {
+    pub fn narrow(&self, kept: &BTreeMap<ValueId, Vec<usize>>) -> Result<Spliced<Self>, OnnxError> {
         self.check_rewritable()?;
-        let mut model = self.model.clone();
-        super::embed(&mut model, self.folder.as_deref())?;
+        let mut model = self.embedded()?;
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let live = live_order(graph)?;
@@ -57,10 +56,11 @@ impl Document {
                 || computed.dims.clone(),
                 |channels| computed.dims.with(channels.axis, channels.kept.len()),
             );
-            narrow.computed.get(name).is_some_and(|found| found.dims == dims)
+            narrow.read.computed.get(name).is_some_and(|found| found.dims == dims)
         };
-        match self.computed.iter().find(|&value| !is_expected(value)) {
-            None => Ok(narrow),
+        match self.read.computed.iter().find(|&value| !is_expected(value)) {
+            // All names are there still.
+            None => Ok(self.spliced(narrow, &HashSet::new(), &[])),
             Some((name, _)) => Err(refused(format!("{name:?} gets other axes than it should"))),
         }
     }
@@ -85,7 +85,7 @@ struct Channels<'a> {
 struct Selection<'a> {
     document: &'a Document,
     kept: &'a BTreeMap<ValueId, Vec<usize>>,
-    constants: HashMap<String, Rc<Tensor>>,
+    constants: Constants,
     /// How often each name is read, by nodes or as an output.
     readers: HashMap<String, usize>,
     /// Names of constants of the graph's own, which may be replaced if nothing else reads them.
@@ -110,13 +110,13 @@ impl<'a> Selection<'a> {
         let made = graph.node.iter().flat_map(|node| &node.output).cloned();
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
-        let constants = import(graph, document.opset, None, &replaceable(&document.model))?.constants;
+        let constants = import(graph, document.opset, None, &replaceable(&document.model))?.1;
         Ok(Self { document, kept, constants, readers, own, taken, made: Vec::new() })
     }
 
     /// Which channels of a value stay, if some do not.
     fn channels(&self, name: &str) -> Option<Channels<'a>> {
-        let computed = self.document.computed.get(name)?;
+        let computed = self.document.read.computed.get(name)?;
         let kept = self.kept.get(&computed.id)?;
         let axes = computed.dims.axes();
         let axis = axes.iter().rposition(|axis| matches!(axis, Axis::Fixed(_)))?;
@@ -160,7 +160,7 @@ impl<'a> Selection<'a> {
     }
 
     fn is_computed(&self, name: &str) -> bool {
-        self.document.computed.contains_key(name)
+        self.document.read.computed.contains_key(name)
     }
 
     fn gemm(
@@ -262,7 +262,7 @@ impl<'a> Selection<'a> {
     /// The shape that a node gives, as a constant: the batch is as many as before.
     fn entries(&self, node: &NodeProto) -> Vec<i64> {
         let axes = |name: Option<&String>| -> &[Axis] {
-            name.and_then(|name| self.document.computed.get(name)).map_or(&[], |computed| computed.dims.axes())
+            name.and_then(|name| self.document.read.computed.get(name)).map_or(&[], |computed| computed.dims.axes())
         };
         let before = axes(node.input.first());
         let entry = |(position, axis): (usize, &Axis)| match axis {

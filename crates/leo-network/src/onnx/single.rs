@@ -37,12 +37,12 @@ impl Document {
         let constants: HashSet<&str> = constants.flat_map(|node| &node.output).map(String::as_str).collect();
         let is_given = |name: &String| {
             let name = name.as_str();
-            name.is_empty() || self.computed.contains_key(name) || given.contains(name) || constants.contains(name)
+            name.is_empty() || self.read.computed.contains_key(name) || given.contains(name) || constants.contains(name)
         };
-        let is_single = self.computed.values().all(|computed| computed.float == Float::F32);
+        let is_single = self.read.computed.values().all(|computed| computed.float == Float::F32);
         let mut nodes = self.graph().node.iter().filter(|node| {
             // What is never computed has no value here.
-            node.output.iter().any(|name| self.computed.contains_key(name))
+            node.output.iter().any(|name| self.read.computed.contains_key(name))
         });
         is_single
             && nodes.all(|node| {

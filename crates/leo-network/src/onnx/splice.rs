@@ -4,7 +4,7 @@
 //! the new nodes are written. So no part takes away what another one needs, and new nodes may have the names of
 //! old ones, whichever part these were in.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::dims::Dims;
 use super::element::Float;
@@ -13,18 +13,9 @@ use super::graph::{CONSTANTS_ALONE, live_order, order_for, sort};
 use super::import::Computed;
 use super::proto::{DimensionValue, GraphProto};
 use super::{Document, OnnxError};
-use crate::network::{Network, ValueId};
-
-/// A part of a file's network, between one value and some others, and what is to stand there instead.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// Where the part begins, and what `network` has as its input.
-    pub from: ValueId,
-    /// Where the part ends, and what the outputs of `network` are, in this order.
-    pub to: Vec<ValueId>,
-    /// What is to stand there.
-    pub network: Network,
-}
+use crate::network::{LayerId, Network, ValueId};
+use crate::shape::NetworkError;
+use crate::splice::{Part, Spliced};
 
 impl Document {
     /// This file with everything between where each part begins and where it ends replaced by the part's network.
@@ -39,42 +30,98 @@ impl Document {
     /// Nodes that only the replaced parts needed go, and their constants with them. Everything else stays as it is.
     /// New nodes have the names that they have in the part's network, with a number behind it where such a node is
     /// there already. The result is read again, as any file is; without parts, it is this file.
+    /// [`preview`](Self::preview) tells what comes of it at a fraction of the price.
     ///
     /// # Errors
     /// If the file [cannot be rewritten](Self::check_rewritable), or a part has other shapes than what it is to
     /// replace, or a value has no name in the file, or two parts end at the same value, or the values where a part ends
     /// have different types and `float` does not say which to take.
-    pub fn splice(&self, parts: &[Part], float: Option<Float>) -> Result<Self, OnnxError> {
+    pub fn splice(&self, parts: &[Part], float: Option<Float>) -> Result<Spliced<Self>, OnnxError> {
         if parts.is_empty() {
-            return Ok(self.clone());
+            return Ok(self.spliced(self.clone(), &HashSet::new(), &[]));
         }
-        self.check_rewritable()?;
-        let pieces = parts.iter().map(|part| self.piece(part, float)).collect::<Result<Vec<_>, _>>()?;
+        let pieces = self.pieces(parts, float)?;
         let from: Vec<&str> = pieces.iter().map(|piece| piece.input.0).collect();
         let to = ends(&pieces)?;
 
-        let mut model = self.model.clone();
-        super::embed(&mut model, self.folder.as_deref())?;
+        let mut model = self.embedded()?;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
-        remove(graph, &from, &to)?;
-        let (mut nodes, mut constants) = emit(&pieces, self.opset, graph);
+        let gone = remove(graph, &from, &to)?;
+        let mut written = emit(&pieces, graph);
         if self.model.ir_version() < CONSTANTS_ALONE {
-            let declared = constants.iter().map(|tensor| {
+            let declared = written.constants.iter().map(|tensor| {
                 value_info(tensor.name(), tensor.data_type(), tensor.dims.iter().copied().map(DimensionValue::Value))
             });
             graph.input.extend(declared);
         }
-        graph.node.append(&mut nodes);
-        graph.initializer.append(&mut constants);
+        graph.node.append(&mut written.nodes);
+        graph.initializer.append(&mut written.constants);
         sort(graph);
-        Self::from_model(model, None)
+        Ok(self.spliced(Self::from_model(model, None)?, &gone, &written.pieces))
+    }
+
+    /// The network that [`splice`](Self::splice) would write, without writing it: with weights as they would be rounded, and
+    /// nodes as they would be read again. It is refused for the same reasons, but for what only reading the new file
+    /// would show.
+    ///
+    /// # Errors
+    /// As for [`splice`](Self::splice).
+    pub fn preview(&self, parts: &[Part], float: Option<Float>) -> Result<Spliced<Network>, OnnxError> {
+        let refused = |error: NetworkError| OnnxError::Splice(error.to_string());
+        let pieces = self.pieces(parts, float)?;
+        ends(&pieces)?;
+        let read = pieces.iter().map(Piece::as_read).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let (networks, values): (Vec<Network>, Vec<Vec<ValueId>>) = read.into_iter().unzip();
+        let as_read = |(part, network): (&Part, Network)| Part { from: part.from, to: part.to.clone(), network };
+        let as_read: Vec<Part> = parts.iter().zip(networks).map(as_read).collect();
+        let mut spliced = self.network().splice(&as_read).map_err(refused)?;
+        for (part, values) in spliced.parts.iter_mut().zip(&values) {
+            *part = values.iter().map(|value| part[*value]).collect();
+        }
+        Ok(spliced)
+    }
+
+    /// Names for new layers that stand where these layers of the network did: their own, unless that would not tell them
+    /// apart.
+    pub fn layer_names(&self, layers: impl Iterator<Item = LayerId>) -> HashMap<LayerId, String> {
+        let mut taken: HashMap<&str, usize> = HashMap::new();
+        for node in &self.graph().node {
+            *taken.entry(node.name()).or_default() += 1;
+        }
+        let mut names: HashMap<LayerId, String> = HashMap::new();
+        for layer in layers {
+            let own = self.network().node_of(layer).name();
+            let own = (!own.is_empty() && taken.get(own) == Some(&1)).then(|| own.to_owned());
+            let first = self.network().output_of(layer).index() - 1;
+            let numbered = (first..).map(|number| format!("relu_{number}"));
+            let numbered = numbered.filter(|name| !taken.contains_key(name.as_str()));
+            let mut candidates = own.into_iter().chain(numbered);
+            let free = candidates.find(|name| !names.values().any(|other| other == name));
+            names.extend(free.map(|name| (layer, name)));
+        }
+        names
+    }
+
+    /// A file that was made from this one, and what became of values, by their names: of those here that are not gone, and
+    /// of those in new parts.
+    pub(super) fn spliced(&self, made: Self, gone: &HashSet<String>, parts: &[Vec<String>]) -> Spliced<Self> {
+        let still = |value| self.name_of(value).filter(|name| !gone.contains(*name));
+        let values = self.network().values().map(|value| made.value_named(still(value)?)).collect();
+        let became = |names: &Vec<String>| names.iter().map(|name| made.value_named(name)).collect();
+        Spliced { values, parts: parts.iter().map(became).collect(), made }
+    }
+
+    /// The parts by the file's names and types, if they fit.
+    fn pieces<'a>(&'a self, parts: &'a [Part], float: Option<Float>) -> Result<Vec<Piece<'a>>, OnnxError> {
+        self.check_rewritable()?;
+        parts.iter().map(|part| self.piece(part, float)).collect()
     }
 
     /// A part by the file's names and types, if it fits.
     fn piece<'a>(&'a self, part: &'a Part, float: Option<Float>) -> Result<Piece<'a>, OnnxError> {
         let (input, from) = self.named(part.from)?;
         let to = part.to.iter().map(|&value| self.named(value)).collect::<Result<Vec<_>, _>>()?;
-        self.check_shapes(part)?;
+        part.check_shapes(self.network()).map_err(|error| OnnxError::Splice(error.to_string()))?;
         let batched = from.dims.batch_axis().is_some();
         if !to.iter().map(|(_, value)| *value).chain([from]).all(|value| batch_leads(&value.dims, batched)) {
             return Err(OnnxError::Splice("the batch is not the first axis there".to_owned()));
@@ -89,25 +136,15 @@ impl Document {
             network: &part.network,
             float: float.unwrap_or(first.float),
             batched,
+            opset: self.opset,
             input: (input, from.float),
             outputs: to.iter().map(|(name, value)| (*name, value.float)).collect(),
         })
     }
 
     fn named(&self, value: ValueId) -> Result<(&str, &Computed), OnnxError> {
-        let named = self.names.get(&value).map(|(name, computed)| (name.as_str(), computed));
+        let named = self.read.names.get(&value).map(|(name, computed)| (name.as_str(), computed));
         named.ok_or_else(|| OnnxError::Splice(format!("value {} has no name in the file", value.index())))
-    }
-
-    fn check_shapes(&self, part: &Part) -> Result<(), OnnxError> {
-        let wanted = [part.from].iter().chain(&part.to).map(|&value| self.network.shape(value)).collect::<Vec<_>>();
-        let network = &part.network;
-        let given = std::iter::once(network.input()).chain(network.outputs().iter().map(|&value| network.shape(value)));
-        let given = given.collect::<Vec<_>>();
-        if wanted == given {
-            return Ok(());
-        }
-        Err(OnnxError::Splice(format!("a part with shapes {given:?} cannot stand where shapes {wanted:?} are")))
     }
 }
 
@@ -127,8 +164,9 @@ fn ends<'a>(pieces: &[Piece<'a>]) -> Result<HashSet<&'a str>, OnnxError> {
 }
 
 /// Removes the nodes that make the values called `to`, everything that only these needed, and everything that would read
-/// what is gone. What makes the values called `from` stays, unless they are among those called `to` themselves.
-fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<(), OnnxError> {
+/// what is gone; and says what that is. What makes the values called `from` stays, unless they are among those called `to`
+/// themselves.
+fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<HashSet<String>, OnnxError> {
     let needed_before = names_at(graph, &live_order(graph)?);
     graph.node.retain(|node| !node.output.iter().any(|output| to.contains(output.as_str())));
     let needed = names_at(graph, &order_for(graph, from, to)?);
@@ -148,7 +186,7 @@ fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<(
     graph.input.retain(|input| !gone.contains(input.name()));
     graph.value_info.retain(|value| !gone.contains(value.name()));
     graph.quantization_annotation.retain(|annotation| !gone.contains(annotation.tensor_name()));
-    Ok(())
+    Ok(gone)
 }
 
 /// The names of all that these nodes read and make.

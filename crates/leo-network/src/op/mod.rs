@@ -1,24 +1,24 @@
 //! The operators of a network.
 //!
-//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, the [rectifier](Relu), and the [sum](Sum) of
-//! two values. The kinds of affine maps are a file each. To add one (a convolution, say), write its file, add a variant to [`AffineMap`] and its arms in
+//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an [`Activation`], and the [sum](Sum) of
+//! two values. The kinds of affine maps are a file each, and so are activations. To add a map (a convolution, say), write its file, add a variant to [`AffineMap`] and its arms in
 //! `affine.rs`, and teach the file formats about it.
 
 mod affine;
 mod dense;
 mod elementwise;
 mod layout;
-mod relu;
 mod sum;
 
+pub use crate::activation::Relu;
 pub use affine::{Action, ActionKind, AffineMap, Moves, Sums};
 pub use dense::{Dense, Matrix};
 pub(crate) use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
 pub use layout::{Reshape, Transpose};
-pub use relu::Relu;
 pub use sum::Sum;
 
+use crate::activation::Activation;
 use crate::evaluate::Values;
 use crate::network::ValueId;
 use crate::product::Real;
@@ -85,8 +85,8 @@ impl<'a, T> Operands<'a, T> {
 pub enum Op {
     /// `A x + b`, for some linear map `A`.
     Affine(AffineMap),
-    /// `max(0, x)`, the unit that Leo is about.
-    Relu(Relu),
+    /// A function of each element alone, such as `max(0, x)`: a layer of units.
+    Activation(Activation),
     /// `x + y`, where two branches meet.
     Sum(Sum),
 }
@@ -95,7 +95,7 @@ macro_rules! each {
     ($op:expr, $inner:ident => $body:expr) => {
         match $op {
             Op::Affine($inner) => $body,
-            Op::Relu($inner) => $body,
+            Op::Activation($inner) => $body,
             Op::Sum($inner) => $body,
         }
     };
@@ -106,7 +106,7 @@ impl Op {
     pub fn as_affine(&self) -> Option<&AffineMap> {
         match self {
             Self::Affine(map) => Some(map),
-            Self::Relu(_) | Self::Sum(_) => None,
+            Self::Activation(_) | Self::Sum(_) => None,
         }
     }
 
@@ -118,9 +118,17 @@ impl Op {
         }
     }
 
+    /// What it makes of each element, if it is a layer of units.
+    pub fn as_activation(&self) -> Option<&Activation> {
+        match self {
+            Self::Activation(activation) => Some(activation),
+            Self::Affine(_) | Self::Sum(_) => None,
+        }
+    }
+
     /// Whether it is a layer of units.
-    pub fn is_relu(&self) -> bool {
-        matches!(self, Self::Relu(_))
+    pub fn is_layer(&self) -> bool {
+        self.as_activation().is_some()
     }
 
     /// Whether each of its outputs is a sum of inputs that are weighted.
@@ -132,7 +140,9 @@ impl Op {
     pub(crate) fn mark_read(&self, operand: &Shape, wanted: &[bool], read: &mut [bool]) {
         match self {
             Self::Affine(map) => map.mark_read(operand, wanted, read),
-            Self::Relu(_) | Self::Sum(_) => read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted),
+            Self::Activation(_) | Self::Sum(_) => {
+                read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted)
+            }
         }
     }
 }
@@ -158,12 +168,6 @@ impl Operator for Op {
 impl Run for Op {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         each!(self, op => op.kernel(operands))
-    }
-}
-
-impl From<Relu> for Op {
-    fn from(relu: Relu) -> Self {
-        Self::Relu(relu)
     }
 }
 

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use leo_check::{Range, Tilt};
 use leo_network::op::{Action, Arithmetic};
-use leo_network::{Network, ValueId, dot, vectors};
+use leo_network::{LayerId, Network, ValueId, ValueMap, dot, vectors};
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::bounds::relaxed::is_open;
 use crate::walk;
 
 /// The most numbers that are worked on side by side. Rows are as long as a multiple of it, with zeros at the end.
@@ -33,7 +34,7 @@ pub(crate) fn short_slope(slope: f64) -> f64 {
 
 /// The units of the first layer that can be on or off, as functions of shares of the box's widths.
 pub(crate) struct Front {
-    pub(crate) layer: usize,
+    pub(crate) layer: LayerId,
     /// Which units these are.
     units: Vec<usize>,
     /// How many units the layer has.
@@ -52,13 +53,13 @@ pub(crate) struct Front {
 
 impl Front {
     /// The first layer, if its units are affine functions of inputs that do not meet before one matrix brings them together.
-    pub(crate) fn new(network: &Network, ranges: &[Range]) -> Option<Self> {
-        let layer = network.relu_layers().next()?;
+    pub(crate) fn new(network: &Network, ranges: &ValueMap<Range>) -> Option<Self> {
+        let layer = network.layers().next()?;
         let (_, operand) = Tilt::map(network, layer)?;
         let is_reversed = reversals(network, operand)?;
-        let (range, input) = (&ranges[network.pre_activation(layer).index()], &ranges[ValueId::INPUT.index()]);
+        let (range, input) = (&ranges[network.pre_activation(layer)], &ranges[ValueId::INPUT]);
         let width = range.lower.len();
-        let units: Vec<usize> = (0..width).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0).collect();
+        let units: Vec<usize> = (0..width).filter(|&unit| is_open(network.activation(layer), range, unit)).collect();
         let first = walk::elements(width, units.iter().map(|&unit| (unit, 1.0)));
         let linear = walk::back(network, network.pre_activation(layer), first, |_, _, _| ());
         let (inputs, mut bases) = (input.lower.len(), linear.constants);
@@ -165,8 +166,8 @@ impl Tilted {
         tilted
     }
 
-    /// The layer's node.
-    pub(crate) fn layer(&self) -> usize {
+    /// The layer.
+    pub(crate) fn layer(&self) -> LayerId {
         self.front.layer
     }
 

@@ -7,8 +7,8 @@ pub(crate) mod slopes;
 
 use std::sync::Arc;
 
-use leo_check::{Range, Side};
-use leo_network::Network;
+use leo_check::{Range, Target};
+use leo_network::{LayerId, Network, ValueMap};
 
 use crate::budget::Budget;
 use front::Front;
@@ -17,10 +17,10 @@ use front::Front;
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) network: &'a Network,
-    pub(crate) layer: usize,
-    pub(crate) target: (usize, Side),
+    pub(crate) layer: LayerId,
+    pub(crate) target: Target,
     /// What is proved of the values before.
-    pub(crate) ranges: &'a [Range],
+    pub(crate) ranges: &'a ValueMap<Range>,
     /// For tilted lines, if there can be any.
     pub(crate) front: Option<&'a Arc<Front>>,
     pub(crate) budget: &'a Budget<'a>,

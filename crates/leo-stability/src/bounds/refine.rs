@@ -6,11 +6,13 @@
 //!
 //! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is below 0.
 
-use leo_check::{Lines, Range, Side};
+use leo_check::{Lines, Range, Target};
+
+use leo_network::UnitId;
 
 use super::Question;
 use crate::bounds::front::{Tilted, short_slope};
-use crate::bounds::relaxed::{Choice, Pass};
+use crate::bounds::relaxed::{Choice, Pass, is_free, is_open, within};
 
 /// How much of the last change goes into the next.
 const MOMENTUM: f64 = 0.7;
@@ -36,7 +38,7 @@ const SLOWER: f64 = 0.5;
 /// A bound in the making.
 pub(crate) struct Refinement<'p, 'a> {
     pub(crate) pass: &'p mut Pass<'a>,
-    target: (usize, Side),
+    target: Target,
     /// For each layer before, and each cut, how it changed last.
     changes: Vec<Vec<f64>>,
     multiplier_changes: Vec<f64>,
@@ -48,7 +50,7 @@ pub(crate) struct Refinement<'p, 'a> {
 }
 
 impl<'p, 'a> Refinement<'p, 'a> {
-    pub(crate) fn new(pass: &'p mut Pass<'a>, target: (usize, Side)) -> Self {
+    pub(crate) fn new(pass: &'p mut Pass<'a>, target: Target) -> Self {
         let changes = pass.lines.iter().map(|lines| vec![0.0; lines.free[0].len()]).collect();
         let multiplier_changes = vec![0.0; pass.cuts.len()];
         Self {
@@ -116,31 +118,32 @@ impl<'p, 'a> Refinement<'p, 'a> {
         let tilted_layer = self.pass.tilted.as_ref().map(Tilted::layer);
         self.pass.measure_scales();
         for (index, changes) in self.changes.iter_mut().enumerate() {
-            let range = self.pass.range(self.pass.lines[index].layer);
+            let layer = self.pass.lines[index].layer;
+            let (range, of) = (self.pass.range(layer), self.pass.activation(layer));
             let lines = &mut self.pass.lines[index];
             if lines.values.is_empty() || Some(lines.layer) == tilted_layer {
                 continue;
             }
             for (unit, change) in changes.iter_mut().enumerate() {
-                let (l, u) = (range.lower[unit], range.upper[unit]);
-                if l < 0.0 && u > 0.0 && lines.coefficients[unit] < 0.0 {
-                    *change = MOMENTUM * *change + lines.values[unit] / (u - l);
+                if is_open(of, range, unit) && is_free(of, lines.coefficients[unit]) {
+                    *change = MOMENTUM * *change + lines.values[unit] / (range.upper[unit] - range.lower[unit]);
                     let slope = &mut lines.free[0][unit];
-                    *slope = short_slope(*slope + self.pace * SLOPE_RATE * *change);
+                    *slope = within(of, short_slope(*slope + self.pace * SLOPE_RATE * *change));
                 }
             }
         }
         let cuts = self.pass.cuts;
         for (index, (cut, change)) in cuts.iter().zip(&mut self.multiplier_changes).enumerate() {
-            let range = self.pass.range(cut.layer);
+            let UnitId { layer, unit } = cut.unit;
+            let range = self.pass.range(layer);
             let lines = self.pass.lines.iter().zip(&self.pass.scales);
             let Some((lines, scale)) =
-                lines.into_iter().find(|(lines, _)| lines.layer == cut.layer && !lines.values.is_empty())
+                lines.into_iter().find(|(lines, _)| lines.layer == layer && !lines.values.is_empty())
             else {
                 continue;
             };
-            let value = if cut.on { -lines.values[cut.unit] } else { lines.values[cut.unit] };
-            let width = (range.upper[cut.unit] - range.lower[cut.unit]).max(f64::MIN_POSITIVE);
+            let value = -cut.side.sign() * lines.values[unit];
+            let width = (range.upper[unit] - range.lower[unit]).max(f64::MIN_POSITIVE);
             *change = MOMENTUM * *change + scale * value / width;
             let multiplier = &mut self.pass.multipliers[index];
             *multiplier = short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0).min(LARGEST * scale));
@@ -190,7 +193,7 @@ mod tests {
     use std::sync::Arc;
 
     use fastrand::Rng;
-    use leo_check::Checker;
+    use leo_check::{Checker, Side};
     use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu};
     use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 
@@ -229,7 +232,7 @@ mod tests {
             let layer = checker.next_layer().ok_or("two layers")?;
             let front = Front::new(&network, checker.ranges()).map(Arc::new);
             assert!(front.is_some(), "scaled inputs do not meet");
-            let (limits, ranges) = (Limits::default(), checker.ranges().to_vec());
+            let (limits, ranges) = (Limits::default(), checker.ranges().clone());
             let budget = limits.whole();
             let points: Vec<f64> =
                 (0..400 * INPUTS).map(|_| [-0.5, 1.0, random.f64() - 0.2][random.usize(0..3)]).collect();
@@ -237,7 +240,7 @@ mod tests {
             let mut workspace = evaluator.workspace();
             for unit in 0..4 {
                 for side in [Side::Lower, Side::Upper] {
-                    let target = (unit, side);
+                    let target = Target { unit, side };
                     let question =
                         |front| Question { network: &network, layer, target, ranges: &ranges, front, budget: &budget };
                     let bound = |checker: &Checker<'_>| match side {

@@ -1,22 +1,63 @@
-//! The relaxed network: every ReLU that can be on or off replaced by a line, chosen for each bound.
+//! The relaxed network: every unit that is not stable replaced by a line, chosen for each bound.
 //!
 //! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
 //! floating point: what comes out are proposals, and the checker decides what they are worth.
 
 use std::sync::Arc;
 
-use leo_check::{Range, Side, Slopes, Tree, default_slope};
+use leo_check::{Range, Side, Slopes, Target, Tree, beyond, default_slope, touched};
 use leo_network::op::{Action, Arithmetic, Op};
-use leo_network::{Network, ValueId};
+use leo_network::{Activation, LayerId, Network, UnitId, ValueId, ValueMap};
 
 use crate::bounds::front::{Front, Tilted};
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
 use crate::walk;
 
+/// Whether a unit is not known to be stable.
+pub(crate) fn is_open(of: &Activation, range: &Range, unit: usize) -> bool {
+    let [first, last] = touched(of, &range.lower[unit], &range.upper[unit]);
+    first < last
+}
+
+/// Whether the line for a unit with this coefficient may have any slope: the one below it if slopes grow from piece to piece, as those of a ReLU do, and the one above if they shrink.
+pub(crate) fn is_free(of: &Activation, coefficient: f64) -> bool {
+    match coefficient < 0.0 {
+        true => of.pieces().is_sorted_by(|a, b| a.slope <= b.slope),
+        false => coefficient > 0.0 && of.pieces().is_sorted_by(|a, b| a.slope >= b.slope),
+    }
+}
+
+/// The nearest slope that lies between those of the pieces.
+pub(crate) fn within(of: &Activation, slope: f64) -> f64 {
+    let slopes = || of.pieces().iter().map(|piece| piece.slope);
+    slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// The line that stands for a unit with this coefficient and range, if it has this slope where that is free: its slope, and its constant.
+fn line(of: &Activation, range: &Range, unit: usize, coefficient: f64, free: f64) -> (f64, f64) {
+    let (l, u) = (range.lower[unit], range.upper[unit]);
+    let [first, last] = touched(of, &l, &u);
+    let [left, right] = [first, last].map(|piece| &of.pieces()[piece]);
+    if first == last {
+        return (left.slope, left.constant);
+    }
+    if coefficient == 0.0 || is_free(of, coefficient) {
+        let beside = || beyond(of, &range.at(unit), free, 0.0);
+        let constant = match of.is_homogeneous() {
+            true => 0.0,
+            false if coefficient < 0.0 => beside().lower,
+            false => beside().upper,
+        };
+        return (free, constant);
+    }
+    let [low, high] = [left.slope * l + left.constant, right.slope * u + right.constant];
+    ((high - low) / (u - l), (low * u - high * l) / (u - l))
+}
+
 /// The lines that stand for a layer's units, for each bound.
 pub(crate) struct Lines {
-    pub(crate) layer: usize,
+    pub(crate) layer: LayerId,
     /// The slopes that can be chosen.
     pub(crate) free: Vec<Vec<f64>>,
     /// The coefficients of the units' outputs, in the last substitution.
@@ -29,10 +70,10 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// For a single bound, how far a unit's line is from the ReLU at the point where the relaxed network was evaluated last.
-    pub(crate) fn gap(&self, unit: usize) -> f64 {
+    /// For a single bound, how far a unit's line is from the unit at the point where the relaxed network was evaluated last.
+    pub(crate) fn gap(&self, of: &Activation, unit: usize) -> f64 {
         let Some(&value) = self.values.get(unit) else { return 0.0 };
-        (self.slopes[unit] * value + self.constants[unit] - value.max(0.0)).abs()
+        (self.slopes[unit] * value + self.constants[unit] - of.of(value)).abs()
     }
 }
 
@@ -40,7 +81,11 @@ impl Lines {
 pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
     let of_layer = |lines: &Lines| {
         let layer = lines.layer;
-        lines.free[row].iter().enumerate().map(move |(unit, &slope)| ((layer, unit), slope)).collect::<Vec<_>>()
+        lines.free[row]
+            .iter()
+            .enumerate()
+            .map(move |(unit, &slope)| (UnitId { layer, unit }, slope))
+            .collect::<Vec<_>>()
     };
     lines.iter().flat_map(of_layer).collect()
 }
@@ -64,7 +109,7 @@ impl Choice {
         front: Option<&Arc<Front>>,
     ) -> Self {
         let mut slopes = self.slopes.clone();
-        for (&(layer, unit), &slope) in &lines.slopes {
+        for (&UnitId { layer, unit }, &slope) in &lines.slopes {
             let place = layers.iter().position(|lines| lines.layer == layer);
             if let Some(known) = place.and_then(|place| slopes[place].get_mut(unit)) {
                 *known = slope;
@@ -79,7 +124,7 @@ impl Choice {
 pub(crate) struct Pass<'a> {
     network: &'a Network,
     start: ValueId,
-    ranges: &'a [Range],
+    ranges: &'a ValueMap<Range>,
     rows: usize,
     pub(crate) lines: Vec<Lines>,
     /// Where the domain was cut, with a multiplier for each.
@@ -96,11 +141,17 @@ pub(crate) struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// On the piece of the domain that `cuts` leave, where `ranges` hold.
-    pub(crate) fn new(network: &'a Network, layer: usize, ranges: &'a [Range], cuts: &'a [Cut], rows: usize) -> Self {
+    pub(crate) fn new(
+        network: &'a Network,
+        layer: LayerId,
+        ranges: &'a ValueMap<Range>,
+        cuts: &'a [Cut],
+        rows: usize,
+    ) -> Self {
         let start = network.pre_activation(layer);
-        let lines = network.relu_layers().take_while(|&before| before < layer).map(|layer| {
-            let range = &ranges[network.pre_activation(layer).index()];
-            let slope = |(l, u): (&f64, &f64)| default_slope(l, u);
+        let lines = network.layers().take_while(|&before| before < layer).map(|layer| {
+            let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
+            let slope = |(l, u): (&f64, &f64)| default_slope(of, l, u);
             let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
             Lines {
                 layer,
@@ -168,41 +219,51 @@ impl<'a> Pass<'a> {
     }
 
     /// The range of a layer's pre-activations.
-    pub(crate) fn range(&self, layer: usize) -> &'a Range {
-        &self.ranges[self.network.pre_activation(layer).index()]
+    pub(crate) fn range(&self, layer: LayerId) -> &'a Range {
+        &self.ranges[self.network.pre_activation(layer)]
+    }
+
+    /// What a layer's units make of their pre-activations.
+    pub(crate) fn activation(&self, layer: LayerId) -> &'a Activation {
+        self.network.activation(layer)
     }
 
     /// The domain.
     pub(crate) fn input(&self) -> &'a Range {
-        &self.ranges[ValueId::INPUT.index()]
+        &self.ranges[ValueId::INPUT]
     }
 
     /// Substitutes down to the input; upper bounds of each target or of its negative.
-    pub(crate) fn backward(&mut self, bounds: &[(usize, Side)]) -> Vec<f64> {
+    pub(crate) fn backward(&mut self, bounds: &[Target]) -> Vec<f64> {
         self.substitute(bounds, None)
     }
 
     /// The same for a single bound, with slopes and multipliers that come as near as possible to the dual values of a linear
     /// program over the reduced network: for each of its units, the coefficient that its pre-activation should have.
-    pub(crate) fn follow(&mut self, bound: (usize, Side), reduced: &Reduced, duals: &[f64]) -> f64 {
+    pub(crate) fn follow(&mut self, bound: Target, reduced: &Reduced, duals: &[f64]) -> f64 {
         self.substitute(&[bound], Some((reduced, duals)))[0]
     }
 
-    fn substitute(&mut self, bounds: &[(usize, Side)], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
+    fn substitute(&mut self, bounds: &[Target], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
         let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, ref mut tilted, .. } = *self;
         let width = network.shape(start).elements();
-        let first = walk::elements(width, bounds.iter().map(|&(unit, side)| (unit, side.sign())));
-        let relu = |layer: usize, flow: &mut [f64], constants: &mut [f64]| {
-            let range = &ranges[network.pre_activation(layer).index()];
+        let first = walk::elements(width, bounds.iter().map(|target| (target.unit, target.side.sign())));
+        let relax = |layer: LayerId, flow: &mut [f64], constants: &mut [f64]| {
+            let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
             let width = range.lower.len();
             let Some(lines) = lines.iter_mut().find(|lines| lines.layer == layer) else { return };
             if let Some((reduced, duals)) = aim {
                 for (unit, dual) in reduced.units_of(layer, duals).filter(|&(unit, _)| flow[unit] != 0.0) {
                     lines.free[0][unit] = (dual / flow[unit]).clamp(0.0, 1.0);
                 }
-                for (cut, multiplier) in cuts.iter().zip(multipliers.iter_mut()).filter(|(cut, _)| cut.layer == layer) {
-                    let dual = reduced.position(cut.layer, cut.unit).map_or(0.0, |position| duals[position]);
-                    *multiplier = if cut.on { dual - flow[cut.unit] } else { -dual }.max(0.0);
+                let cuts = cuts.iter().zip(multipliers.iter_mut()).filter(|(cut, _)| cut.unit.layer == layer);
+                for (cut, multiplier) in cuts {
+                    let dual = reduced.position(cut.unit).map_or(0.0, |position| duals[position]);
+                    *multiplier = match cut.side {
+                        Side::Upper => dual - flow[cut.unit.unit],
+                        Side::Lower => -dual,
+                    }
+                    .max(0.0);
                 }
             }
             lines.coefficients.clear();
@@ -211,24 +272,18 @@ impl<'a> Pass<'a> {
             lines.constants.resize(flow.len(), 0.0);
             let mut told = Vec::new();
             if let Some(tilted) = tilted.as_mut().filter(|tilted| tilted.layer() == layer) {
-                let is_open = |unit: usize| range.lower[unit] < 0.0 && range.upper[unit] > 0.0;
-                constants[0] += tilted.take(flow, is_open, |unit, slope, value| {
-                    lines.free[0][unit] = slope;
-                    told.push((unit, value));
-                });
+                constants[0] += tilted.take(
+                    flow,
+                    |unit| is_open(of, range, unit),
+                    |unit, slope, value| {
+                        lines.free[0][unit] = slope;
+                        told.push((unit, value));
+                    },
+                );
             }
             for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
                 for (unit, c) in flow.iter_mut().enumerate() {
-                    let (l, u) = (range.lower[unit], range.upper[unit]);
-                    let (slope, constant) = if u <= 0.0 {
-                        (0.0, 0.0)
-                    } else if l >= 0.0 {
-                        (1.0, 0.0)
-                    } else if *c > 0.0 {
-                        (u / (u - l), -l * u / (u - l))
-                    } else {
-                        (lines.free[row][unit], 0.0)
-                    };
+                    let (slope, constant) = line(of, range, unit, *c, lines.free[row][unit]);
                     constants[row] += *c * constant;
                     *c *= slope;
                     lines.slopes[row * width + unit] = slope;
@@ -237,13 +292,13 @@ impl<'a> Pass<'a> {
                 for &(unit, value) in &told {
                     (lines.slopes[unit], lines.constants[unit]) = (0.0, value);
                 }
-                for (cut, multiplier) in cuts.iter().zip(multipliers.iter()).filter(|(cut, _)| cut.layer == layer) {
-                    flow[cut.unit] += if cut.on { *multiplier } else { -multiplier };
+                for (cut, multiplier) in cuts.iter().zip(&*multipliers).filter(|(cut, _)| cut.unit.layer == layer) {
+                    flow[cut.unit.unit] += cut.side.sign() * multiplier;
                 }
             }
         };
-        let linear = walk::back(network, start, first, relu);
-        let range = &ranges[ValueId::INPUT.index()];
+        let linear = walk::back(network, start, first, relax);
+        let range = &ranges[ValueId::INPUT];
         let mut sums = linear.constants;
         self.corners.clear();
         self.coefficients = linear.coefficients;
@@ -275,21 +330,22 @@ impl<'a> Pass<'a> {
 
     /// Evaluates the relaxed network at a point for each bound.
     pub(crate) fn forward(&mut self, points: Vec<f64>) {
-        let mut values: Vec<Vec<f64>> = vec![points];
+        let mut values = ValueMap::from(vec![points]);
         for index in 0..self.start.index() {
             let node = &self.network.nodes()[index];
-            let operand = &values[node.operands()[0].index()];
+            let operand = &values[node.operands()[0]];
+            let layer = self.network.layer_at(index);
             let made = match node.op() {
-                Op::Relu(_) => match self.lines.iter_mut().find(|lines| lines.layer == index) {
+                Op::Activation(of) => match self.lines.iter_mut().find(|lines| Some(lines.layer) == layer) {
                     Some(lines) if !lines.slopes.is_empty() => {
                         lines.values.clone_from(operand);
                         let line = operand.iter().zip(&lines.slopes).zip(&lines.constants);
                         line.map(|((x, slope), constant)| slope * x + constant).collect()
                     }
                     // A layer that the bound does not depend on.
-                    _ => operand.iter().map(|x| x.max(0.0)).collect(),
+                    _ => operand.iter().map(|&x| of.of(x)).collect(),
                 },
-                Op::Sum(_) => operand.iter().zip(&values[node.operands()[1].index()]).map(|(x, y)| x + y).collect(),
+                Op::Sum(_) => operand.iter().zip(&values[node.operands()[1]]).map(|(x, y)| x + y).collect(),
                 Op::Affine(map) => match map.action(self.network.shape(node.operands()[0])) {
                     Action::Move(moves) => moves.forward(operand),
                     Action::Each(arithmetic, constants) => {
@@ -310,9 +366,9 @@ impl<'a> Pass<'a> {
     /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were linear.
     pub(crate) fn descend_multipliers(&mut self, step: f64) {
         let derivative = |cut: &Cut| {
-            let lines = self.lines.iter().find(|lines| lines.layer == cut.layer);
-            let value = lines.and_then(|lines| lines.values.get(cut.unit)).copied().unwrap_or(0.0);
-            if cut.on { value } else { -value }
+            let lines = self.lines.iter().find(|lines| lines.layer == cut.unit.layer);
+            let value = lines.and_then(|lines| lines.values.get(cut.unit.unit)).copied().unwrap_or(0.0);
+            cut.side.sign() * value
         };
         // A multiplier of 0 cannot be lowered.
         let free = |(cut, &multiplier): (_, &f64)| Some(derivative(cut)).filter(|&d| multiplier > 0.0 || d < 0.0);
@@ -332,17 +388,17 @@ impl<'a> Pass<'a> {
             let mut largest = 0.0_f64;
             for moving in [false, true] {
                 for lines in self.lines.iter_mut().filter(|lines| !lines.values.is_empty()) {
-                    let range = &self.ranges[self.network.pre_activation(lines.layer).index()];
-                    let width = range.lower.len();
+                    let range = &self.ranges[self.network.pre_activation(lines.layer)];
+                    let (width, of) = (range.lower.len(), self.network.activation(lines.layer));
                     for unit in 0..width {
                         let c = lines.coefficients[row * width + unit];
-                        if c >= 0.0 || range.lower[unit] >= 0.0 || range.upper[unit] <= 0.0 {
+                        if !is_free(of, c) || !is_open(of, range, unit) {
                             continue;
                         }
                         let derivative = c * lines.values[row * width + unit];
                         if moving && largest > 0.0 {
                             let slope = &mut lines.free[row][unit];
-                            *slope = (*slope - step * derivative / largest).clamp(0.0, 1.0);
+                            *slope = within(of, *slope - step * derivative / largest);
                         } else {
                             largest = largest.max(derivative.abs());
                         }

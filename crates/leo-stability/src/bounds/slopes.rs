@@ -5,8 +5,8 @@
 //! derivative with respect to a slope is the unit's coefficient times its pre-activation in the relaxed network, where
 //! every ReLU is replaced by its line. So: substitute backward, evaluate forward, take a step, and keep the best.
 
-use leo_check::{Range, Side, Slopes};
-use leo_network::Network;
+use leo_check::{Range, Slopes, Target};
+use leo_network::{LayerId, Network, ValueMap};
 
 use crate::bounds::relaxed::{Pass, chosen_slopes};
 use crate::budget::Budget;
@@ -22,9 +22,9 @@ pub(crate) fn block(network: &Network) -> usize {
 /// Slopes for some bounds of pre-activations of a layer, all of which `ranges` give ranges of the values before.
 pub(crate) fn improved(
     network: &Network,
-    layer: usize,
-    ranges: &[Range],
-    bounds: &[(usize, Side)],
+    layer: LayerId,
+    ranges: &ValueMap<Range>,
+    bounds: &[Target],
     budget: &Budget<'_>,
 ) -> Vec<Slopes> {
     let mut pass = Pass::new(network, layer, ranges, &[], bounds.len());

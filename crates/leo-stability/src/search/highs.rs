@@ -19,6 +19,8 @@ use highs_sys::{
     kHighsCallbackSimplexInterrupt,
 };
 
+use leo_check::Side;
+
 use super::reduced::{Affine, Reduced, Unit};
 use super::{Claim, Cut, Optimum};
 use crate::budget::Budget;
@@ -183,8 +185,11 @@ impl Program {
         let mut model = self.model.take()?;
         let shared = self.cuts.iter().zip(cuts).take_while(|(old, new)| old == new).count();
         let mut bound = |cut: &Cut, most: f64, slack: f64| {
-            if let Some(position) = reduced.position(cut.layer, cut.unit) {
-                let column = if cut.on { columns.off[position] } else { columns.on[position] };
+            if let Some(position) = reduced.position(cut.unit) {
+                let column = match cut.side {
+                    Side::Upper => columns.off[position],
+                    Side::Lower => columns.on[position],
+                };
                 model.change_column_bounds(column, 0.0..=most);
                 model.change_column_bounds(self.slack[position], 0.0..=slack);
             }

@@ -10,14 +10,14 @@ pub(crate) mod split;
 #[cfg_attr(not(feature = "highs"), path = "none.rs")]
 pub(crate) mod solver;
 
-use leo_check::Tree;
+use leo_check::{Side, Tree};
+use leo_network::UnitId;
 
-/// A unit of an earlier layer, and on which side of its threshold a piece of the domain lies.
+/// A unit of an earlier layer, and on which side of 0 its pre-activation is on a piece of the domain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cut {
-    pub(crate) layer: usize,
-    pub(crate) unit: usize,
-    pub(crate) on: bool,
+    pub(crate) unit: UnitId,
+    pub(crate) side: Side,
 }
 
 /// The solution of a linear program over the relaxed network.

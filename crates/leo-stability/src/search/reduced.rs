@@ -1,9 +1,10 @@
 //! The reduced network: units that are proved to be stable are replaced by what they are, so that each pre-activation is
 //! a linear function of the input and of the outputs of earlier units that can be on or off.
 
-use leo_check::{Range, Side};
-use leo_network::{Network, ValueId};
+use leo_check::{Range, Target};
+use leo_network::{LayerId, Network, UnitId, ValueId, ValueMap};
 
+use crate::bounds::relaxed::is_open;
 use crate::walk;
 
 /// A linear function of the input and of the units' outputs.
@@ -27,8 +28,7 @@ const MOST_NUMBERS: usize = 1 << 26;
 /// A unit that can be on or off.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
-    pub(crate) layer: usize,
-    pub(crate) unit: usize,
+    pub(crate) id: UnitId,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
     pub(crate) pre_activation: Affine,
@@ -44,15 +44,18 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have overflowed.
-    pub(crate) fn new(network: &Network, layer: usize, ranges: &[Range]) -> Option<Self> {
-        let input = &ranges[ValueId::INPUT.index()];
-        let before = || network.relu_layers().take_while(|&before| before < layer);
-        let range_of = |layer: usize| &ranges[network.pre_activation(layer).index()];
-        let open_units = |layer: usize| {
-            let range = range_of(layer);
-            (0..range.lower.len()).filter(|&unit| range.lower[unit] < 0.0 && range.upper[unit] > 0.0)
+    /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have overflowed, or units are no ReLUs.
+    pub(crate) fn new(network: &Network, layer: LayerId, ranges: &ValueMap<Range>) -> Option<Self> {
+        let input = &ranges[ValueId::INPUT];
+        let before = || network.layers().take_while(|&before| before < layer);
+        let range_of = |layer: LayerId| &ranges[network.pre_activation(layer)];
+        let open_units = |layer: LayerId| {
+            let (range, of) = (range_of(layer), network.activation(layer));
+            (0..range.lower.len()).filter(move |&unit| is_open(of, range, unit))
         };
+        if !before().all(|layer| network.activation(layer).is_rectifier()) {
+            return None;
+        }
         let units: usize = before().map(|layer| open_units(layer).count()).sum();
         if units.saturating_mul(units + input.lower.len()) > MOST_NUMBERS {
             return None;
@@ -64,8 +67,7 @@ impl Reduced {
             let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
             let rows = reduced.pre_activations(network, before, ranges, &wanted);
             let unit = |(unit, pre_activation): (usize, Affine)| Unit {
-                layer: before,
-                unit,
+                id: UnitId { layer: before, unit },
                 lower: range.lower[unit],
                 upper: range.upper[unit],
                 pre_activation,
@@ -78,28 +80,28 @@ impl Reduced {
     }
 
     /// What is to be shown to be nowhere above 0.
-    pub(crate) fn target(&self, network: &Network, layer: usize, ranges: &[Range], bound: (usize, Side)) -> Affine {
-        self.pre_activations(network, layer, ranges, &[(bound.0, bound.1.sign())]).remove(0)
+    pub(crate) fn target(&self, network: &Network, layer: LayerId, ranges: &ValueMap<Range>, bound: Target) -> Affine {
+        self.pre_activations(network, layer, ranges, &[(bound.unit, bound.side.sign())]).remove(0)
     }
 
     /// Multiples of some pre-activations of a layer that comes after all units.
     fn pre_activations(
         &self,
         network: &Network,
-        layer: usize,
-        ranges: &[Range],
+        layer: LayerId,
+        ranges: &ValueMap<Range>,
         wanted: &[(usize, f64)],
     ) -> Vec<Affine> {
         let value = network.pre_activation(layer);
         let first = walk::elements(network.shape(value).elements(), wanted.iter().copied());
         let mut units = vec![vec![0.0; self.units.len()]; wanted.len()];
-        let relu = |layer: usize, flow: &mut [f64], _: &mut [f64]| {
-            let range = &ranges[network.pre_activation(layer).index()];
+        let relax = |layer: LayerId, flow: &mut [f64], _: &mut [f64]| {
+            let range = &ranges[network.pre_activation(layer)];
             for (row, coefficients) in flow.chunks_exact_mut(range.lower.len()).zip(&mut units) {
                 for (known, coefficient) in
-                    self.units.iter().zip(coefficients).filter(|(known, _)| known.layer == layer)
+                    self.units.iter().zip(coefficients).filter(|(known, _)| known.id.layer == layer)
                 {
-                    *coefficient = row[known.unit];
+                    *coefficient = row[known.id.unit];
                 }
                 for (c, &lower) in row.iter_mut().zip(&range.lower) {
                     // Neither an inactive unit nor one that can be on or off is any function of the values before.
@@ -109,7 +111,7 @@ impl Reduced {
                 }
             }
         };
-        let linear = walk::back(network, value, first, relu);
+        let linear = walk::back(network, value, first, relax);
         let rows = linear.coefficients.chunks_exact(network.input().elements()).zip(linear.constants).zip(units);
         rows.map(|((inputs, constant), units)| Affine { inputs: inputs.to_vec(), units, constant }).collect()
     }
@@ -120,17 +122,17 @@ impl Reduced {
     }
 
     /// A layer's units, with what a list has for each of them.
-    pub(crate) fn units_of(&self, layer: usize, list: &[f64]) -> impl Iterator<Item = (usize, f64)> {
+    pub(crate) fn units_of(&self, layer: LayerId, list: &[f64]) -> impl Iterator<Item = (usize, f64)> {
         self.units
             .iter()
             .zip(list)
-            .filter(move |(unit, _)| unit.layer == layer)
-            .map(|(unit, &number)| (unit.unit, number))
+            .filter(move |(unit, _)| unit.id.layer == layer)
+            .map(|(unit, &number)| (unit.id.unit, number))
     }
 
     /// Where a unit stands in the list.
-    pub(crate) fn position(&self, layer: usize, unit: usize) -> Option<usize> {
-        self.units.iter().position(|known| known.layer == layer && known.unit == unit)
+    pub(crate) fn position(&self, unit: UnitId) -> Option<usize> {
+        self.units.iter().position(|known| known.id == unit)
     }
 
     /// The pre-activations of the units at a point.

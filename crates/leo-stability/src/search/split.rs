@@ -9,7 +9,8 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use leo_check::{Lines, Range, Tree};
+use leo_check::{Lines, Range, Side, Tree};
+use leo_network::{UnitId, ValueMap};
 use rayon::prelude::*;
 
 use super::reduced::{Affine, Reduced};
@@ -18,7 +19,7 @@ use super::{Cut, Optimum, Outcome};
 use crate::bounds::Question;
 use crate::bounds::front::Tilted;
 use crate::bounds::refine::Refinement;
-use crate::bounds::relaxed::{Choice, Pass};
+use crate::bounds::relaxed::{self, Choice, Pass, is_free, is_open};
 use crate::witness::Probe;
 
 /// How many steps a piece's bound is improved by; the same where nothing is left to cut and there is no linear program; and how often it is
@@ -69,14 +70,13 @@ pub(crate) struct Search<'a> {
 enum State {
     Open,
     Proved(Tree),
-    Cut { layer: usize, unit: usize, halves: [usize; 2] },
+    Cut { unit: UnitId, halves: [usize; 2] },
 }
 
 /// A unit to cut at, and multipliers with which the bounds of both halves, off first, are no worse than that of the whole.
 #[derive(Clone, Copy)]
 struct Place {
-    layer: usize,
-    unit: usize,
+    unit: UnitId,
     multipliers: [f64; 2],
 }
 
@@ -124,8 +124,8 @@ impl<'a> Search<'a> {
     pub(crate) fn new(question: Question<'a>, reduced: Option<&'a Arc<Reduced>>) -> Self {
         let Question { network, layer, ranges, target: bound, .. } = question;
         let target = reduced.map(|reduced| reduced.target(network, layer, ranges, bound));
-        let range = &ranges[network.pre_activation(layer).index()];
-        let (lower, upper) = (range.lower[bound.0], range.upper[bound.0]);
+        let range = &ranges[network.pre_activation(layer)];
+        let (lower, upper) = (range.lower[bound.unit], range.upper[bound.unit]);
         let clear = -CLEARLY * upper.max(-lower).min(f64::MAX);
         let whole = Piece { cuts: Vec::new(), bound: f64::INFINITY, start: None, multiplier: 0.0, place: 0 };
         let (pieces, open) = (vec![State::Open], BinaryHeap::from([whole]));
@@ -143,12 +143,12 @@ impl<'a> Search<'a> {
         let mut ahead = vec![(tree, Vec::new(), 0)];
         while let Some((tree, cuts, place)) = ahead.pop() {
             match tree {
-                Tree::Split { layer, unit, off, on } => {
+                Tree::Split { unit, halves: [below, above], .. } => {
                     let halves = [self.pieces.len(), self.pieces.len() + 1];
                     self.pieces.extend([State::Open, State::Open]);
-                    self.pieces[place] = State::Cut { layer, unit, halves };
-                    let with = |on: bool| cuts.iter().copied().chain([Cut { layer, unit, on }]).collect::<Vec<Cut>>();
-                    ahead.extend([(*on, with(true), halves[1]), (*off, with(false), halves[0])]);
+                    self.pieces[place] = State::Cut { unit, halves };
+                    let with = |side| cuts.iter().copied().chain([Cut { unit, side }]).collect::<Vec<Cut>>();
+                    ahead.extend([(*above, with(Side::Upper), halves[1]), (*below, with(Side::Lower), halves[0])]);
                 }
                 Tree::Leaf { mut multipliers, lines } => {
                     if open.contains(&leaves) {
@@ -182,9 +182,9 @@ impl<'a> Search<'a> {
         open: &mut Vec<usize>,
     ) -> Tree {
         let leaf = match &self.pieces[place] {
-            State::Cut { layer, unit, halves } => {
-                let [off, on] = halves.map(|half| Box::new(self.draft_of(half, pieces, leaves, open)));
-                return Tree::Split { layer: *layer, unit: *unit, off, on };
+            State::Cut { unit, halves } => {
+                let halves = halves.map(|half| Box::new(self.draft_of(half, pieces, leaves, open)));
+                return Tree::Split { unit: *unit, knot: 0, halves };
             }
             State::Proved(leaf) => leaf.clone(),
             State::Open => {
@@ -232,23 +232,22 @@ impl<'a> Search<'a> {
     }
 
     fn cut(&mut self, piece: Piece, at: Place, bound: f64, choice: Arc<Choice>) {
-        let Place { layer, unit, multipliers } = at;
+        let Place { unit, multipliers } = at;
         let halves = [self.pieces.len(), self.pieces.len() + 1];
-        for ((on, place), multiplier) in [false, true].into_iter().zip(halves).zip(multipliers) {
+        for ((side, place), multiplier) in [Side::Lower, Side::Upper].into_iter().zip(halves).zip(multipliers) {
             self.pieces.push(State::Open);
             let mut cuts = piece.cuts.clone();
-            cuts.push(Cut { layer, unit, on });
+            cuts.push(Cut { unit, side });
             self.open.push(Piece { cuts, bound, start: Some(Arc::clone(&choice)), multiplier, place });
         }
-        self.pieces[piece.place] = State::Cut { layer, unit, halves };
+        self.pieces[piece.place] = State::Cut { unit, halves };
     }
 
     /// The proof, once all pieces have one.
     fn tree(&mut self, place: usize) -> Tree {
         match std::mem::replace(&mut self.pieces[place], State::Open) {
-            State::Cut { layer, unit, halves } => {
-                let [off, on] = halves.map(|half| Box::new(self.tree(half)));
-                Tree::Split { layer, unit, off, on }
+            State::Cut { unit, halves } => {
+                Tree::Split { unit, knot: 0, halves: halves.map(|half| Box::new(self.tree(half))) }
             }
             State::Proved(leaf) => leaf,
             State::Open => plain_leaf(),
@@ -265,7 +264,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn pass<'s>(&self, ranges: &'s [Range], cuts: &'s [Cut]) -> Pass<'s>
+    fn pass<'s>(&self, ranges: &'s ValueMap<Range>, cuts: &'s [Cut]) -> Pass<'s>
     where
         'a: 's,
     {
@@ -275,11 +274,13 @@ impl<'a> Search<'a> {
     /// Tries to settle a piece without cutting it.
     fn settle(&self, piece: &Piece, probe: &mut Probe<'_>) -> Settled {
         let Question { network, ranges, target, front, budget, .. } = self.question;
-        let mut ranges = ranges.to_vec();
-        for cut in &piece.cuts {
-            let range = &mut ranges[network.pre_activation(cut.layer).index()];
-            let end = if cut.on { &mut range.lower[cut.unit] } else { &mut range.upper[cut.unit] };
-            *end = 0.0;
+        let mut ranges = ranges.clone();
+        for Cut { unit: UnitId { layer, unit }, side } in &piece.cuts {
+            let range = &mut ranges[network.pre_activation(*layer)];
+            match side {
+                Side::Upper => range.lower[*unit] = 0.0,
+                Side::Lower => range.upper[*unit] = 0.0,
+            }
         }
         let mut pass = self.pass(&ranges, &piece.cuts);
         pass.tilted = front.map(Tilted::new);
@@ -327,7 +328,7 @@ impl<'a> Search<'a> {
     fn settle_by_program(
         &self,
         piece: &Piece,
-        ranges: &[Range],
+        ranges: &ValueMap<Range>,
         probe: &mut Probe<'_>,
         choice: Choice,
         mut bound: f64,
@@ -439,7 +440,7 @@ impl<'a> Search<'a> {
     fn best_cut(
         &self,
         piece: &Piece,
-        ranges: &mut [Range],
+        ranges: &mut ValueMap<Range>,
         choice: &Choice,
         bound: f64,
         candidates: &[Place],
@@ -450,15 +451,18 @@ impl<'a> Search<'a> {
         let mut cuts = piece.cuts.clone();
         let mut best: Option<(f64, Place)> = None;
         for &place in candidates.iter().take(TRIES) {
-            let Place { layer, unit, multipliers } = place;
-            let value = self.question.network.pre_activation(layer).index();
+            let Place { unit: UnitId { layer, unit }, multipliers } = place;
+            let value = self.question.network.pre_activation(layer);
             let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
-            let gains = [false, true].map(|on| {
-                (ranges[value].lower[unit], ranges[value].upper[unit]) = if on { (0.0, upper) } else { (lower, 0.0) };
-                cuts.push(Cut { layer, unit, on });
+            let gains = [Side::Lower, Side::Upper].map(|side| {
+                (ranges[value].lower[unit], ranges[value].upper[unit]) = match side {
+                    Side::Lower => (lower, 0.0),
+                    Side::Upper => (0.0, upper),
+                };
+                cuts.push(Cut { unit: place.unit, side });
                 let mut pass = self.pass(ranges, &cuts);
                 pass.begin_with(choice);
-                pass.multipliers[piece.cuts.len()] = multipliers[usize::from(on)];
+                pass.multipliers[piece.cuts.len()] = multipliers[side as usize];
                 let mut refinement = Refinement::new(&mut pass, self.question.target);
                 refinement.bound();
                 for _ in 0..STEPS_OF_A_TRY {
@@ -485,8 +489,11 @@ impl<'a> Search<'a> {
     /// coefficient.
     fn costliest(&self, pass: &Pass<'_>, gaps: Option<&[f64]>) -> Vec<Place> {
         let mut costs: Vec<(f64, Place)> = Vec::new();
-        for lines in &pass.lines {
-            let range = pass.range(lines.layer);
+        // Pieces are cut where units pass 0.
+        let activation = |lines: &relaxed::Lines| pass.activation(lines.layer);
+        for lines in pass.lines.iter().filter(|lines| activation(lines).is_homogeneous()) {
+            let (range, of) = (pass.range(lines.layer), activation(lines));
+            let [left, right] = [0, 1].map(|piece: usize| of.pieces()[piece].slope);
             let gaps: Option<Vec<f64>> = self.reduced.zip(gaps).map(|(reduced, gaps)| {
                 let mut found = vec![0.0; range.lower.len()];
                 reduced.units_of(lines.layer, gaps).for_each(|(unit, gap)| found[unit] = gap);
@@ -494,19 +501,23 @@ impl<'a> Search<'a> {
             });
             for (unit, &c) in lines.coefficients.iter().enumerate() {
                 let (l, u) = (range.lower[unit], range.upper[unit]);
-                if l >= 0.0 || u <= 0.0 {
+                if !is_open(of, range, unit) {
                     continue;
                 }
-                let slope = lines.free[0][unit];
-                let worst = if c > 0.0 { -l * u / (u - l) } else { (slope * -l).max((1.0 - slope) * u) };
+                let (slope, is_free) = (lines.free[0][unit], is_free(of, c));
+                let (below, above) = ((slope - left).abs(), (right - slope).abs());
+                let worst = match is_free || c == 0.0 {
+                    true => (below * -l).max(above * u),
+                    false => (right - left).abs() * (-l * u / (u - l)),
+                };
                 // Where a solution shows no gap at all, the worst decides. Where no coefficient is left, the gaps do.
                 let cost = match &gaps {
                     Some(gaps) => c.abs() * (gaps[unit] + 1e-6 * worst) + 1e-6 * gaps[unit],
-                    None => c.abs() * (lines.gap(unit) + 1e-6 * worst),
+                    None => c.abs() * (lines.gap(of, unit) + 1e-6 * worst),
                 };
                 if cost > 0.0 {
-                    let multipliers = if c < 0.0 { [-c * slope, -c * (1.0 - slope)] } else { [0.0; 2] };
-                    costs.push((cost, Place { layer: lines.layer, unit, multipliers }));
+                    let multipliers = if is_free { [c.abs() * below, c.abs() * above] } else { [0.0; 2] };
+                    costs.push((cost, Place { unit: UnitId { layer: lines.layer, unit }, multipliers }));
                 }
             }
         }

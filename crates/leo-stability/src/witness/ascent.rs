@@ -12,12 +12,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::Side;
-use leo_network::{ValueId, Workspace};
+use leo_check::Target;
+use leo_network::{LayerId, Workspace};
 use rayon::prelude::*;
 
 use super::gradient::gradients;
-use super::{Best, Found, Witnesses, between, sign_against};
+use super::{Best, Found, Witnesses, between};
 use crate::budget::Budget;
 
 /// How many points that are known already are looked through for good ones to set out from.
@@ -44,20 +44,6 @@ impl Effort {
     pub(crate) const LONG: Self = Self { blocks: 2, starts: 8, steps: 40 };
 }
 
-/// A sign that is looked for.
-#[derive(Clone, Copy)]
-struct Goal {
-    unit: usize,
-    sign: usize,
-}
-
-impl Goal {
-    /// How near a pre-activation is to the sign: positive if it has it.
-    fn measure(self, number: f64) -> f64 {
-        if self.sign == 1 { number } else { -number }
-    }
-}
-
 /// Points that are known, and the pre-activations of a layer there.
 struct Known {
     points: Vec<Arc<[f64]>>,
@@ -67,8 +53,8 @@ struct Known {
 
 impl Known {
     /// The points that come nearest to a goal, so many at the most, the best first.
-    fn nearest(&self, goal: Goal, count: usize) -> Vec<usize> {
-        let value = |row: usize| goal.measure(self.numbers[row * self.width + goal.unit]);
+    fn nearest(&self, goal: Target, count: usize) -> Vec<usize> {
+        let value = |row: usize| goal.side.sign() * self.numbers[row * self.width + goal.unit];
         let mut order: Vec<usize> = (0..self.points.len()).filter(|&row| !value(row).is_nan()).collect();
         order.sort_by(|&a, &b| value(b).total_cmp(&value(a)));
         order.truncate(count);
@@ -86,8 +72,8 @@ impl Witnesses<'_> {
     /// Looks harder for points that refute bounds of 0 of units of a layer.
     pub(crate) fn search_harder(
         &mut self,
-        layer: usize,
-        bounds: &[(usize, Side)],
+        layer: LayerId,
+        bounds: &[Target],
         effort: Effort,
         seed: u64,
         budget: &Budget<'_>,
@@ -96,12 +82,9 @@ impl Witnesses<'_> {
             return;
         }
         let (known, count) = (self.known(layer), effort.starts.min(self.block));
-        let goal = |&(unit, side): &(usize, Side)| Goal { unit, sign: sign_against(side) };
-        let goals: Vec<(Goal, Vec<usize>)> = bounds
-            .iter()
-            .map(goal)
-            .map(|goal| (goal, known.nearest(goal, effort.blocks * count.div_ceil(2))))
-            .collect();
+        // What refutes a bound is on its other side.
+        let nearest = |goal: Target| known.nearest(goal, effort.blocks * count.div_ceil(2));
+        let goals: Vec<(Target, Vec<usize>)> = bounds.iter().map(|&goal| (goal, nearest(goal))).collect();
         let tasks = goals.par_iter().flat_map_iter(|of| (0..effort.blocks).map(move |block| (of, block)));
         let found: Vec<Vec<Found>> = tasks
             .map_init(
@@ -117,15 +100,15 @@ impl Witnesses<'_> {
     }
 
     /// The points that are the best for some unit of a layer or of the layers before, nearer layers first.
-    fn known(&self, layer: usize) -> Known {
+    fn known(&self, layer: LayerId) -> Known {
         let mut seen = HashSet::new();
         let mut points: Vec<Arc<[f64]>> = Vec::new();
-        for Best { point, .. } in self.best[..=layer].iter().rev().flatten().flatten() {
+        for Best { point, .. } in self.best[..=layer.index()].iter().rev().flatten().flatten() {
             if points.len() < KNOWN && !point.is_empty() && seen.insert(Arc::as_ptr(point)) {
                 points.push(Arc::clone(point));
             }
         }
-        let value = self.pre_activation(layer);
+        let value = self.network.pre_activation(layer);
         let evaluate = |workspace: &mut Workspace<f64>, points: &[Arc<[f64]>]| {
             let rows: Vec<f64> = points.iter().flat_map(|point| point.iter().copied()).collect();
             self.evaluator.forward(workspace, &rows).get(value).to_vec()
@@ -133,10 +116,6 @@ impl Witnesses<'_> {
         let blocks = points.par_chunks(self.block).map_init(|| self.evaluator.workspace(), evaluate);
         let numbers: Vec<Vec<f64>> = blocks.collect();
         Known { points, width: self.network.shape(value).elements(), numbers: numbers.concat() }
-    }
-
-    fn pre_activation(&self, layer: usize) -> ValueId {
-        self.network.pre_activation(self.layers[layer])
     }
 
     /// So many points to set out from: these, and then random corners and random points by turns.
@@ -160,13 +139,14 @@ impl Witnesses<'_> {
     fn ascend(
         &self,
         workspace: &mut Workspace<f64>,
-        layer: usize,
-        goal: Goal,
+        layer: LayerId,
+        goal: Target,
         mut points: Vec<f64>,
         steps: usize,
         budget: &Budget<'_>,
     ) -> Vec<Found> {
-        let (inputs, value, error) = (self.domain.len(), self.pre_activation(layer), self.errors(layer)[goal.unit]);
+        let (inputs, value, error) =
+            (self.domain.len(), self.network.pre_activation(layer), self.errors(layer)[goal.unit]);
         let mut directions = vec![0.0; points.len()];
         let units = vec![goal.unit; points.len() / inputs];
         let mut summit = Summit { value: f64::NEG_INFINITY, point: Vec::new() };
@@ -177,7 +157,7 @@ impl Witnesses<'_> {
             let values = self.evaluator.forward(workspace, &points);
             let numbers = values.get(value).chunks_exact(self.network.shape(value).elements());
             for (numbers, point) in numbers.zip(points.chunks_exact(inputs)) {
-                summit.raise(goal.measure(numbers[goal.unit]), point);
+                summit.raise(goal.side.sign() * numbers[goal.unit], point);
             }
             if summit.value > error || step == steps {
                 break;
@@ -191,7 +171,7 @@ impl Witnesses<'_> {
     }
 
     /// Moves every input of every point by so much of its range.
-    fn advance(&self, points: &mut [f64], directions: &mut [f64], slopes: &[f64], goal: Goal, stride: f64) {
+    fn advance(&self, points: &mut [f64], directions: &mut [f64], slopes: &[f64], goal: Target, stride: f64) {
         let inputs = self.domain.len();
         let rows = points.chunks_exact_mut(inputs).zip(directions.chunks_exact_mut(inputs));
         for ((point, direction), slopes) in rows.zip(slopes.chunks_exact(inputs)) {
@@ -199,7 +179,7 @@ impl Witnesses<'_> {
             let size = slopes.iter().map(|slope| slope.abs()).sum::<f64>().max(f64::MIN_POSITIVE);
             let bounds = self.domain.lo().iter().zip(self.domain.hi());
             for (((x, direction), &slope), (&lo, &hi)) in point.iter_mut().zip(direction).zip(slopes).zip(bounds) {
-                *direction = MOMENTUM * *direction + goal.measure(slope) / size;
+                *direction = MOMENTUM * *direction + goal.side.sign() * slope / size;
                 if *direction > 0.0 {
                     *x = (*x + stride * (hi - lo)).min(hi);
                 } else if *direction < 0.0 {
@@ -222,16 +202,16 @@ impl Summit {
 }
 
 /// Random numbers for one block of one sign of one unit.
-fn random(seed: u64, layer: usize, goal: Goal, block: usize) -> Rng {
+fn random(seed: u64, layer: LayerId, goal: Target, block: usize) -> Rng {
     let of = |seed: u64, number: usize| Rng::with_seed(seed ^ number as u64).u64(..);
-    Rng::with_seed([layer, goal.unit, goal.sign, block].into_iter().fold(seed, of))
+    Rng::with_seed([layer.index(), goal.unit, goal.side as usize, block].into_iter().fold(seed, of))
 }
 
 #[cfg(test)]
 mod tests {
-    use leo_check::Checker;
+    use leo_check::{Checker, Side};
     use leo_network::op::{Dense, Matrix, Relu};
-    use leo_network::{Domain, DomainError, Network, NetworkError, Shape};
+    use leo_network::{Domain, DomainError, Network, NetworkError, Shape, ValueId};
 
     use super::*;
     use crate::budget::Limits;
@@ -240,6 +220,7 @@ mod tests {
 
     const PEAK: [f64; 6] = [0.37, 0.61, 0.23, 0.83, 0.55, 0.12];
     const RADIUS: f64 = 0.08;
+    const SECOND: LayerId = LayerId::new(1);
 
     /// A second layer of two units, [`RADIUS`]` - |x - p|` and its negative, where `|x - p|` adds up what each input is away from [`PEAK`].
     fn cone() -> Result<Network, NetworkError> {
@@ -259,8 +240,8 @@ mod tests {
     }
 
     /// Both sides of both units.
-    fn bounds() -> impl Iterator<Item = (usize, Side)> {
-        (0..2).flat_map(|unit| [(unit, Side::Lower), (unit, Side::Upper)])
+    fn bounds() -> impl Iterator<Item = Target> {
+        (0..2).flat_map(Target::both)
     }
 
     /// What is known of the second layer after a climb, and a search for what is then lacking.
@@ -274,21 +255,24 @@ mod tests {
         let (limits, mut witnesses) = (Limits::default(), Witnesses::new(network, domain));
         witnesses.learn(checker.ranges());
         witnesses.look_around(0);
-        witnesses.climb(1, &[0, 1], &limits.whole());
+        witnesses.climb(SECOND, &[0, 1], &limits.whole());
         if let Some(effort) = effort {
-            witnesses.search_harder(1, &open(&witnesses), effort, 0, &limits.whole());
+            witnesses.search_harder(SECOND, &open(&witnesses), effort, 0, &limits.whole());
         }
         Ok(witnesses)
     }
 
-    fn open(witnesses: &Witnesses<'_>) -> Vec<(usize, Side)> {
-        bounds().filter(|&(unit, side)| witnesses.may_hold(1, unit, side)).collect()
+    fn open(witnesses: &Witnesses<'_>) -> Vec<Target> {
+        bounds().filter(|&target| witnesses.may_hold(SECOND, target)).collect()
     }
 
     #[test]
     fn shrinking_steps_find_a_peak_where_a_climb_is_stuck() -> Anything {
         let (network, domain) = (cone()?, Domain::uniform(PEAK.len(), 0.0, 1.0)?);
-        assert_eq!(open(&search(&network, &domain, None)?), [(0, Side::Upper), (1, Side::Lower)]);
+        assert_eq!(
+            open(&search(&network, &domain, None)?),
+            [Target { unit: 0, side: Side::Upper }, Target { unit: 1, side: Side::Lower }]
+        );
         for effort in [Effort::SHORT, Effort::LONG] {
             assert_eq!(open(&search(&network, &domain, Some(effort))?), []);
         }
@@ -301,7 +285,7 @@ mod tests {
         let found = |threads: usize| -> Result<_, Box<dyn std::error::Error>> {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
             let witnesses = pool.install(|| search(&network, &domain, Some(Effort::LONG)))?;
-            Ok([0, 1].map(|unit| witnesses.of(1, unit)))
+            Ok([0, 1].map(|unit| witnesses.of(SECOND, unit)))
         };
         let alone = found(1)?;
         assert_eq!(alone, found(2)?);
@@ -313,7 +297,10 @@ mod tests {
     fn nothing_is_found_where_nothing_is() -> Anything {
         let network = cone()?;
         let away = Domain::uniform(PEAK.len(), 0.4, 1.0)?;
-        assert_eq!(open(&search(&network, &away, Some(Effort::LONG))?), [(0, Side::Upper), (1, Side::Lower)]);
+        assert_eq!(
+            open(&search(&network, &away, Some(Effort::LONG))?),
+            [Target { unit: 0, side: Side::Upper }, Target { unit: 1, side: Side::Lower }]
+        );
         Ok(())
     }
 }

@@ -8,13 +8,12 @@
 mod ascent;
 pub(crate) mod gradient;
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{Precision, Range, Side, extend_errors, signs};
-use leo_network::{Array, Domain, DomainError, Evaluator, Network, Values, Workspace};
+use leo_check::{Precision, Range, Side, Target, extend_errors, pieces_at};
+use leo_network::{Array, Domain, DomainError, Evaluator, LayerId, Network, UnitId, ValueMap, Values, Workspace};
 use rayon::prelude::*;
 
 use crate::bounds::relaxed::Pass;
@@ -52,26 +51,24 @@ struct Best {
 
 /// A point that is better than the best before for one sign of one unit.
 struct Found {
-    layer: usize,
-    unit: usize,
-    sign: usize,
+    layer: LayerId,
+    target: Target,
     value: f64,
     point: Arc<[f64]>,
 }
 
 /// A point, and which sign of which unit it may or may not have.
-type Doubt = (Arc<[f64]>, usize, usize);
+type Doubt = (Arc<[f64]>, Target);
 
 /// Points of the domain, and which signs they show.
 pub(crate) struct Witnesses<'n> {
     network: &'n Network,
     domain: &'n Domain,
     evaluator: Evaluator<f64>,
-    /// For each layer and unit, for both signs, negative first.
+    /// For each layer and unit, for both sides of 0, or of the first knot if that is another one.
     best: Vec<Vec<[Best; 2]>>,
-    layers: Vec<usize>,
     /// How far computed values can be off, as far as ranges are known.
-    errors: Vec<Vec<f64>>,
+    errors: ValueMap<Vec<f64>>,
     /// How many points are evaluated together.
     block: usize,
 }
@@ -80,12 +77,11 @@ impl<'n> Witnesses<'n> {
     /// Knows nothing yet.
     pub(crate) fn new(network: &'n Network, domain: &'n Domain) -> Self {
         let evaluator = Evaluator::new(network);
-        let layers: Vec<usize> = network.relu_layers().collect();
         let nothing = Best { value: f64::NEG_INFINITY, point: Arc::new([]), examined: false, certain: false };
-        let units = |layer: &usize| vec![[(); 2].map(|()| nothing.clone()); network.nodes()[*layer].shape().elements()];
-        let best = layers.iter().map(units).collect();
+        let units = |width: usize| vec![[(); 2].map(|()| nothing.clone()); width];
+        let best = network.hidden().into_iter().map(units).collect();
         let block = evaluator.block_rows().min(BLOCK);
-        Self { network, domain, evaluator, best, layers, errors: Vec::new(), block }
+        Self { network, domain, evaluator, best, errors: ValueMap::default(), block }
     }
 
     /// Looks at samples, a block at a time.
@@ -133,13 +129,14 @@ impl<'n> Witnesses<'n> {
         let values = self.evaluator.forward(workspace, &block);
         let mut shared: Vec<Option<Arc<[f64]>>> = vec![None; block.len() / inputs];
         let mut found = Vec::new();
-        for (layer, (units, &node)) in self.best.iter().zip(&self.layers).enumerate() {
+        for (layer, units) in self.network.layers().zip(&self.best) {
             let mut rows: Vec<[(f64, usize); 2]> =
                 units.iter().map(|best| best.each_ref().map(|best| (best.value, usize::MAX))).collect();
-            let numbers = values.get(self.network.pre_activation(node));
+            let numbers = values.get(self.network.pre_activation(layer));
+            let knot = self.knot(layer);
             for (row, numbers) in numbers.chunks_exact(units.len()).enumerate() {
                 for (best, &number) in rows.iter_mut().zip(numbers) {
-                    for (best, value) in best.iter_mut().zip([-number, number]) {
+                    for (best, value) in best.iter_mut().zip([knot - number, number - knot]) {
                         if value >= best.0 {
                             *best = (value, row);
                         }
@@ -147,9 +144,10 @@ impl<'n> Witnesses<'n> {
                 }
             }
             for (unit, best) in rows.into_iter().enumerate() {
-                for (sign, (value, row)) in best.into_iter().enumerate().filter(|(_, (_, row))| *row != usize::MAX) {
+                let better = Target::both(unit).into_iter().zip(best).filter(|(_, (_, row))| *row != usize::MAX);
+                for (target, (value, row)) in better {
                     let point = shared[row].get_or_insert_with(|| block[row * inputs..][..inputs].into()).clone();
-                    found.push(Found { layer, unit, sign, value, point });
+                    found.push(Found { layer, target, value, point });
                 }
             }
         }
@@ -158,8 +156,8 @@ impl<'n> Witnesses<'n> {
 
     /// Keeps what is better, block by block. What is certain stays.
     fn keep(&mut self, found: Vec<Vec<Found>>) {
-        for Found { layer, unit, sign, value, point } in found.into_iter().flatten() {
-            let best = &mut self.best[layer][unit][sign];
+        for Found { layer, target, value, point } in found.into_iter().flatten() {
+            let best = &mut self.best[layer.index()][target.unit][target.side as usize];
             if value >= best.value && !best.certain {
                 *best = Best { value, point, examined: false, certain: false };
             }
@@ -167,40 +165,50 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Ranges of more values are known now: what can be said with certainty follows from them.
-    pub(crate) fn learn(&mut self, ranges: &[Range]) {
+    pub(crate) fn learn(&mut self, ranges: &ValueMap<Range>) {
         extend_errors(self.network, ranges, Precision::DOUBLE, &mut self.errors);
     }
 
     /// How far computed pre-activations of a layer can be off.
-    fn errors(&self, layer: usize) -> &[f64] {
-        &self.errors[self.network.pre_activation(self.layers[layer]).index()]
+    fn errors(&self, layer: LayerId) -> &[f64] {
+        &self.errors[self.network.pre_activation(layer)]
     }
 
-    /// Whether both signs of a unit are certain.
-    pub(crate) fn is_unstable(&self, layer: usize, unit: usize) -> bool {
-        (0..2).all(|sign| self.shows(layer, unit, sign))
+    /// What pre-activations of a layer are compared with: the first of its knots.
+    fn knot(&self, layer: LayerId) -> f64 {
+        self.network.activation(layer).knots().first().copied().unwrap_or(0.0)
     }
 
-    /// Whether no input is known that refutes that a unit is always active (a lower bound of 0) or always inactive (an upper one).
-    pub(crate) fn may_hold(&self, layer: usize, unit: usize, side: Side) -> bool {
-        !self.shows(layer, unit, sign_against(side))
+    /// The best that is known of a bound's other side.
+    fn best(&self, layer: LayerId, against: Target) -> &Best {
+        &self.best[layer.index()][against.unit][against.side as usize]
+    }
+
+    /// Whether both sides of a unit are certain.
+    pub(crate) fn is_unstable(&self, layer: LayerId, unit: usize) -> bool {
+        Target::both(unit).into_iter().all(|target| !self.may_hold(layer, target))
+    }
+
+    /// Whether no input is known that refutes a bound of 0.
+    pub(crate) fn may_hold(&self, layer: LayerId, target: Target) -> bool {
+        let best = self.best(layer, target);
+        !(best.value > self.errors(layer)[target.unit] || best.certain)
     }
 
     /// Inputs where a unit is off, and where it is on.
-    pub(crate) fn of(&self, layer: usize, unit: usize) -> [Vec<f64>; 2] {
-        self.best[layer][unit].each_ref().map(|best| best.point.to_vec())
+    pub(crate) fn of(&self, layer: LayerId, unit: usize) -> [Vec<f64>; 2] {
+        Target::both(unit).map(|target| self.best(layer, target).point.to_vec())
     }
 
     /// All points that show a sign that no other is known for.
     pub(crate) fn points(&self) -> Vec<Arc<[f64]>> {
         let mut points: Vec<Arc<[f64]>> = Vec::new();
         let mut known = HashSet::new();
-        for (layer, units) in self.best.iter().enumerate().take_while(|(layer, _)| self.knows(*layer)) {
-            for (unit, bests) in units.iter().enumerate() {
-                for (sign, best) in bests.iter().enumerate() {
-                    if self.shows(layer, unit, sign) && known.insert(Arc::as_ptr(&best.point).cast::<f64>()) {
-                        points.push(Arc::clone(&best.point));
-                    }
+        for layer in self.network.layers().take_while(|layer| self.knows(*layer)) {
+            for target in (0..self.network.width(layer)).flat_map(Target::both) {
+                let point = &self.best(layer, target).point;
+                if !self.may_hold(layer, target) && known.insert(Arc::as_ptr(point).cast::<f64>()) {
+                    points.push(Arc::clone(point));
                 }
             }
         }
@@ -208,105 +216,94 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Whether errors of a layer's pre-activations are known.
-    fn knows(&self, layer: usize) -> bool {
-        self.network.pre_activation(self.layers[layer]).index() < self.errors.len()
+    fn knows(&self, layer: LayerId) -> bool {
+        self.network.pre_activation(layer).index() < self.errors.len()
     }
 
-    /// A few points that show these units, each with its layer, off and on: which of the points, for each unit; none for those that would take too many points.
-    pub(crate) fn cover(&self, units: &[(usize, usize)]) -> (Vec<Vec<f64>>, Vec<Option<[usize; 2]>>) {
+    /// A few points that show these units off and on: which of the points, for each unit; none for those that would take too many points.
+    pub(crate) fn cover(&self, units: &[UnitId]) -> (Vec<Vec<f64>>, Vec<Option<[usize; 2]>>) {
         // Corners first: they take less room in a file.
-        let mut order: Vec<(bool, usize, usize)> = Vec::new();
-        for (index, &(layer, unit)) in units.iter().enumerate() {
-            let points = self.best[layer][unit].iter().enumerate();
-            order.extend(points.map(|(sign, best)| (!self.domain.is_corner(&best.point), index, sign)));
+        let mut order: Vec<(bool, usize, Target)> = Vec::new();
+        for (index, &UnitId { layer, unit }) in units.iter().enumerate() {
+            let is_inner = |target| !self.domain.is_corner(&self.best(layer, target).point);
+            order.extend(Target::both(unit).map(|target| (is_inner(target), index, target)));
         }
         order.sort_by_key(|&(inner, ..)| inner);
         let (mut points, mut shown) = (Vec::new(), vec![[None; 2]; units.len()]);
         let mut workspace = self.evaluator.workspace();
         let most = (COVER_PRODUCTS / self.network.multiply_adds().max(1)).max(FEWEST_POINTS);
-        for (_, index, sign) in order {
-            if shown[index][sign].is_some() || points.len() == most {
+        for (_, index, target) in order {
+            let side = target.side as usize;
+            if shown[index][side].is_some() || points.len() == most {
                 continue;
             }
-            let (layer, unit) = units[index];
-            let point = &self.best[layer][unit][sign].point;
+            let point = &self.best(units[index].layer, target).point;
             let values = self.evaluator.forward(&mut workspace, point);
-            for (shown, &(layer, unit)) in shown.iter_mut().zip(units) {
-                let number = values.get(self.network.pre_activation(self.layers[layer]))[unit];
+            for (shown, &UnitId { layer, unit }) in shown.iter_mut().zip(units) {
+                let number = values.get(self.network.pre_activation(layer))[unit] - self.knot(layer);
                 let sign = usize::from(number > 0.0);
                 if number.abs() > self.errors(layer)[unit] {
                     shown[sign] = shown[sign].or(Some(points.len()));
                 }
             }
-            shown[index][sign] = Some(points.len());
+            shown[index][side] = Some(points.len());
             points.push(point.to_vec());
         }
         (points, shown.into_iter().map(|[off, on]| Some([off?, on?])).collect())
     }
 
     /// Settles which signs of these units points have, where rounding in an evaluation leaves a doubt.
-    pub(crate) fn settle_doubts(&mut self, layer: usize, units: &[usize], budget: &Budget<'_>) {
-        let node = self.layers[layer];
+    pub(crate) fn settle_doubts(&mut self, layer: LayerId, units: &[usize], budget: &Budget<'_>) {
         let errors = self.errors(layer);
-        let is_doubtful =
-            |best: &Best, unit: usize| best.value.abs() <= errors[unit] && !best.certain && !best.examined;
-        let mut doubts: Vec<Doubt> = Vec::new();
-        for &unit in units {
-            for (sign, best) in self.best[layer][unit].iter().enumerate().filter(|(_, best)| is_doubtful(best, unit)) {
-                doubts.push((Arc::clone(&best.point), unit, sign));
-            }
-        }
+        let is_doubtful = |target: &Target| {
+            let best = self.best(layer, *target);
+            best.value.abs() <= errors[target.unit] && !best.certain && !best.examined
+        };
+        let doubt = |target: Target| (Arc::clone(&self.best(layer, target).point), target);
+        let targets = units.iter().flat_map(|&unit| Target::both(unit));
+        let mut doubts: Vec<Doubt> = targets.filter(is_doubtful).map(doubt).collect();
         // Each point once, for all units that it is the best for.
-        doubts.sort_by_key(|(point, unit, sign)| (Arc::as_ptr(point).cast::<f64>(), *unit, *sign));
+        doubts.sort_by_key(|(point, target)| (Arc::as_ptr(point).cast::<f64>(), target.unit, target.side));
         let groups: Vec<&[Doubt]> = doubts.chunk_by(|a, b| Arc::ptr_eq(&a.0, &b.0)).collect();
         let settle = |group: &&[Doubt]| {
-            let units: Vec<(usize, usize)> = group.iter().map(|(_, unit, _)| (node, *unit)).collect();
-            let exhausted = budget.is_exhausted();
-            let signs = if exhausted { None } else { signs::<f64>(self.network, self.domain, &group[0].0, &units) };
-            group
-                .iter()
-                .zip(signs.into_iter().flatten())
-                .map(|((_, unit, sign), found)| (*unit, *sign, found))
-                .collect()
+            let units: Vec<UnitId> = group.iter().map(|(_, target)| UnitId { layer, unit: target.unit }).collect();
+            let found = match budget.is_exhausted() {
+                true => None,
+                false => pieces_at::<f64>(self.network, self.domain, &group[0].0, &units),
+            };
+            group.iter().map(|(_, target)| *target).zip(found.into_iter().flatten()).collect()
         };
-        let settled: Vec<Vec<(usize, usize, Ordering)>> = groups.par_iter().map(settle).collect();
-        for (unit, sign, found) in settled.into_iter().flatten() {
-            let best = &mut self.best[layer][unit][sign];
+        let settled: Vec<Vec<(Target, Option<usize>)>> = groups.par_iter().map(settle).collect();
+        for (target, piece) in settled.into_iter().flatten() {
+            let best = &mut self.best[layer.index()][target.unit][target.side as usize];
             best.examined = true;
-            best.certain = found == [Ordering::Less, Ordering::Greater][sign];
+            best.certain = piece.is_some_and(|piece| (target.side == Side::Upper) == (piece > 0));
         }
     }
 
     /// The input that comes nearest to refuting a bound of 0.
-    pub(crate) fn nearest(&self, layer: usize, unit: usize, side: Side) -> &[f64] {
-        &self.best[layer][unit][sign_against(side)].point
+    pub(crate) fn nearest(&self, layer: LayerId, target: Target) -> &[f64] {
+        &self.best(layer, target).point
     }
 
     /// Looks for a single sign of a single unit, beside others that do.
-    pub(crate) fn probe(&self, layer: usize, unit: usize, side: Side) -> Probe<'_> {
+    pub(crate) fn probe(&self, layer: LayerId, target: Target) -> Probe<'_> {
         Probe {
             witnesses: self,
             workspace: self.evaluator.workspace(),
-            layer: self.layers[layer],
-            unit,
-            sign: side.sign(),
-            error: self.errors(layer)[unit],
+            layer,
+            target,
+            error: self.errors(layer)[target.unit],
             point: Vec::new(),
         }
-    }
-
-    fn shows(&self, layer: usize, unit: usize, sign: usize) -> bool {
-        let error = self.errors(layer)[unit];
-        let best = &self.best[layer][unit][sign];
-        best.value > error || best.certain
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
     pub(crate) fn look_at_corners(
         &mut self,
-        layer: usize,
-        ranges: &[Range],
-        bounds: &[(usize, Side)],
+        layer: LayerId,
+        ranges: &ValueMap<Range>,
+        bounds: &[Target],
         budget: &Budget<'_>,
     ) {
         if bounds.is_empty() {
@@ -321,7 +318,7 @@ impl<'n> Witnesses<'n> {
                     if budget.is_exhausted() {
                         return Vec::new();
                     }
-                    let mut pass = Pass::new(self.network, self.layers[layer], ranges, &[], bounds.len());
+                    let mut pass = Pass::new(self.network, layer, ranges, &[], bounds.len());
                     pass.backward(bounds);
                     self.scan(workspace, &pass.corners)
                 },
@@ -331,14 +328,14 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks for the signs that these units of a layer lack.
-    pub(crate) fn climb(&mut self, layer: usize, units: &[usize], budget: &Budget<'_>) {
+    pub(crate) fn climb(&mut self, layer: LayerId, units: &[usize], budget: &Budget<'_>) {
         for _ in 0..CLIMBS {
-            let lacking: Vec<(usize, usize)> = units
+            let lacking: Vec<Target> = units
                 .iter()
-                .flat_map(|&unit| [(unit, 0), (unit, 1)])
-                .filter(|&(unit, sign)| !self.shows(layer, unit, sign))
+                .flat_map(|&unit| Target::both(unit))
+                .filter(|&target| self.may_hold(layer, target))
                 // Where every evaluation overflowed there is nowhere to begin.
-                .filter(|&(unit, sign)| !self.best[layer][unit][sign].point.is_empty())
+                .filter(|&target| !self.best(layer, target).point.is_empty())
                 .collect();
             if lacking.is_empty() || budget.is_exhausted() {
                 return;
@@ -353,20 +350,20 @@ impl<'n> Witnesses<'n> {
     }
 
     /// From the best point of each of these units and signs, goes uphill, and looks there.
-    fn step(&self, workspace: &mut Workspace<f64>, layer: usize, lacking: &[(usize, usize)]) -> Vec<Found> {
-        let (inputs, value) = (self.domain.len(), self.network.pre_activation(self.layers[layer]));
-        let point = |&(unit, sign): &(usize, usize)| self.best[layer][unit][sign].point.iter().copied();
+    fn step(&self, workspace: &mut Workspace<f64>, layer: LayerId, lacking: &[Target]) -> Vec<Found> {
+        let (inputs, value) = (self.domain.len(), self.network.pre_activation(layer));
+        let point = |&target: &Target| self.best(layer, target).point.iter().copied();
         let starts: Vec<f64> = lacking.iter().flat_map(point).collect();
-        let units: Vec<usize> = lacking.iter().map(|&(unit, _)| unit).collect();
+        let units: Vec<usize> = lacking.iter().map(|target| target.unit).collect();
         let values: Values<'_, f64> = self.evaluator.forward(workspace, &starts);
         let gradients = gradients(self.network, value, values, &units);
         let mut points = Vec::with_capacity(STRIDES.len() * starts.len());
         let rows = gradients.chunks_exact(inputs).zip(starts.chunks_exact(inputs));
-        for ((gradient, start), &(_, sign)) in rows.zip(lacking) {
+        for ((gradient, start), target) in rows.zip(lacking) {
             for stride in STRIDES {
                 let bounds = self.domain.lo().iter().zip(self.domain.hi());
                 for ((&slope, &from), (&lo, &hi)) in gradient.iter().zip(start).zip(bounds) {
-                    let uphill = if sign == 1 { slope } else { -slope };
+                    let uphill = target.side.sign() * slope;
                     let corner = if uphill > 0.0 {
                         hi
                     } else if uphill < 0.0 {
@@ -386,9 +383,8 @@ impl<'n> Witnesses<'n> {
 pub(crate) struct Probe<'a> {
     witnesses: &'a Witnesses<'a>,
     workspace: Workspace<f64>,
-    layer: usize,
-    unit: usize,
-    sign: f64,
+    layer: LayerId,
+    target: Target,
     error: f64,
     /// The last point that was looked at.
     point: Vec<f64>,
@@ -402,16 +398,8 @@ impl Probe<'_> {
         self.point.extend_from_slice(point);
         domain.clamp(&mut self.point);
         let values = evaluator.forward(&mut self.workspace, &self.point);
-        let number = values.get(network.pre_activation(self.layer))[self.unit];
-        (self.sign * number > self.error).then(|| self.point.clone())
-    }
-}
-
-/// The sign that refutes a bound of 0: 0 for negative, 1 for positive.
-fn sign_against(side: Side) -> usize {
-    match side {
-        Side::Lower => 0,
-        Side::Upper => 1,
+        let number = values.get(network.pre_activation(self.layer))[self.target.unit] - self.witnesses.knot(self.layer);
+        (self.target.side.sign() * number > self.error).then(|| self.point.clone())
     }
 }
 

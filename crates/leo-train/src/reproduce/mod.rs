@@ -119,12 +119,12 @@ impl Removed {
         let seconds = start.elapsed().as_secs_f64();
         let (before, after) = (document.network(), compressed.document.network());
         let mut removed = Self { delta: compressed.largest_delta(), seconds, ..Self::default() };
-        for ((units, layer), width) in removed.units.iter_mut().zip(before.relu_layers()).zip(before.hidden()) {
+        for (units, layer) in removed.units.iter_mut().zip(before.layers()) {
             // Layers keep their names. One that is not there has lost all its units.
-            let name = before.nodes()[layer].name();
-            let same = after.relu_layers().find(|&layer| after.nodes()[layer].name() == name);
-            *units = width - same.map_or(0, |layer| after.nodes()[layer].shape().elements());
-            removed.of += width;
+            let name = before.node_of(layer).name();
+            let same = after.layers().find(|&layer| after.node_of(layer).name() == name);
+            *units = before.width(layer) - same.map_or(0, |layer| after.width(layer));
+            removed.of += before.width(layer);
         }
         Ok(removed)
     }
@@ -155,8 +155,8 @@ impl Stability {
         for (layer, found) in analysis.layers.iter().enumerate().take(2) {
             for unit in &found.units {
                 match unit.status {
-                    Status::Active => stability.active[layer] += 1,
-                    Status::Inactive => stability.inactive[layer] += 1,
+                    Status::OFF => stability.inactive[layer] += 1,
+                    Status::Stable(_) => stability.active[layer] += 1,
                     Status::Undecided => stability.undecided += 1,
                     Status::Unstable => {}
                 }

@@ -43,7 +43,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let count = inputs.counted.map_or(0, |samples| samples.count);
     let labels = arguments.labels.as_deref().map(|path| accuracy::labels(path, count)).transpose()?;
     let before = match model.format() {
-        Format::Onnx(document) => (**document).clone(),
+        Format::Onnx(document) => document.clone(),
         Format::Nnet(_) => Document::from_bytes(model.to_onnx()?, None)?,
     };
     let others = read.into_iter().chain(targets.paths());
@@ -137,8 +137,8 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let certificate_bytes = certificate.to_bytes()?;
     let names = reasons::layer_names(old);
     let kept = |pinned: &Pinned| {
-        let units = old.nodes()[pinned.layer].shape().elements();
-        Kept { layer: names[&pinned.layer].clone(), units, reason: pinned.reason.clone() }
+        let units = old.width(pinned.layer);
+        Kept { layer: names[pinned.layer.index()].clone(), units, reason: pinned.reason.clone() }
     };
     let units = compressed.history.layers.iter().flat_map(|layer| &layer.units);
     let unstable = units.filter(|unit| unit.status == Status::Unstable).count();

@@ -1,9 +1,7 @@
 //! Why units stay, and what else could go.
 
-use std::collections::BTreeMap;
-
 use leo_compress::{Compressed, OneSided, Prospect, Staying};
-use leo_network::Network;
+use leo_network::{LayerId, Network};
 use leo_stability::Status;
 use serde::Serialize;
 
@@ -57,25 +55,24 @@ fn always(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// What layers of ReLUs are called, by their nodes: as in the file, or by their number, counted from 1.
-pub fn layer_names(network: &Network) -> BTreeMap<usize, String> {
-    let layers = network.relu_layers().enumerate();
-    let name = |(index, node): (usize, usize)| match network.nodes()[node].name() {
-        "" => (node, format!("layer {}", index + 1)),
-        name => (node, name.to_owned()),
+/// What layers are called: as in the file, or by their number, counted from 1.
+pub fn layer_names(network: &Network) -> Vec<String> {
+    let name = |layer: LayerId| match network.node_of(layer).name() {
+        "" => format!("layer {}", layer.index() + 1),
+        name => name.to_owned(),
     };
-    layers.map(name).collect()
+    network.layers().map(name).collect()
 }
 
 /// The stable units that stay.
 pub fn stays(network: &Network, compressed: &Compressed) -> Vec<Stays> {
-    let names: Vec<String> = layer_names(network).into_values().collect();
+    let names = layer_names(network);
     let of = |Staying { layer, units, why }: &Staying| {
-        let first = units.first().map(|&unit| compressed.history.layers[*layer].units[unit].status);
+        let first = units.first().map(|&unit| compressed.history.layers[layer.index()].units[unit].status);
         Stays {
-            layer: names[*layer].clone(),
+            layer: names[layer.index()].clone(),
             units: units.clone(),
-            always: always(first == Some(Status::Active)),
+            always: always(first != Some(Status::OFF)),
             why: why.to_string(),
         }
     };
@@ -84,10 +81,10 @@ pub fn stays(network: &Network, compressed: &Compressed) -> Vec<Stays> {
 
 /// The units of which samples show one side only.
 pub fn silent(network: &Network, found: &[OneSided]) -> Vec<Silent> {
-    let names: Vec<String> = layer_names(network).into_values().collect();
-    let of = |OneSided { place, on, inputs }: &OneSided| Silent {
-        layer: names[place.layer].clone(),
-        unit: place.unit,
+    let names = layer_names(network);
+    let of = |OneSided { unit, on, inputs }: &OneSided| Silent {
+        layer: names[unit.layer.index()].clone(),
+        unit: unit.unit,
         always: always(*on),
         beyond: inputs.clone(),
     };

@@ -1,0 +1,199 @@
+//! What proofs ask of an activation: where a unit can be, by where its pre-activation can be, and lines above it.
+//!
+//! Let `f` be continuous and linear on its pieces, and `g(x) = c f(x) - d x` for whatever `c` and `d`. Between its knots `g` is linear, so on an interval it is largest at one of the ends or at a knot within. All
+//! bounds here are that maximum, rounded up: so the image of an interval ([`image`]: `c` is 1 or -1 and `d` is 0), how far a unit can be from a line ([`beyond`]), and the line above a unit with any slope at
+//! all ([`line_above`]). For a ReLU no number is rounded where it need not be.
+
+use leo_network::Activation;
+use leo_network::activation::Piece;
+use leo_network::sum_and_error;
+
+use crate::number::Number;
+use crate::range::Interval;
+use crate::sound::Upper;
+
+/// Which pieces an interval touches: the first, and the last. If they are the same, a unit whose pre-activation lies there is stable.
+pub fn touched<N: Number>(of: &Activation, lower: &N, upper: &N) -> [usize; 2] {
+    let knots = of.knots();
+    let last = knots.len() - knots.iter().filter(|knot| *upper <= N::of(**knot)).count();
+    [knots.iter().filter(|knot| *lower >= N::of(**knot)).count().min(last), last]
+}
+
+/// The piece on which a unit stays whose pre-activation has these bounds, if it stays on one.
+pub fn stable_piece<N: Number>(of: &Activation, lower: &N, upper: &N) -> Option<usize> {
+    let [first, last] = touched(of, lower, upper);
+    (first == last).then_some(first)
+}
+
+/// Where an activation can be largest, but for a multiple of its operand, on an interval: ends and knots, each with a piece that it is on.
+fn corners<'a, N: Number>(of: &'a Activation, at: &Interval<N>) -> impl Iterator<Item = (&'a Piece, N)> + use<'a, N> {
+    let [first, last] = touched(of, &at.lower, &at.upper);
+    let ends = [(&of.pieces()[first], at.lower.clone()), (&of.pieces()[last], at.upper.clone())];
+    let knots = (first..last).map(|index| (&of.pieces()[index], N::of(of.knots()[index])));
+    ends.into_iter().chain(knots)
+}
+
+/// Where what an activation makes of the numbers of an interval lies, less a multiple of these and a constant.
+pub fn beyond<N: Number>(of: &Activation, at: &Interval<N>, slope: f64, constant: f64) -> Interval<N> {
+    let [most, least] = [1.0, -1.0].map(|sign| {
+        let above = |(piece, x): (&Piece, N)| {
+            let mut sum = Upper::default();
+            let (difference, missing) = sum_and_error(piece.slope, -slope);
+            if missing == 0.0 {
+                add_multiple(&mut sum, sign * difference, &x);
+            } else {
+                [piece.slope, -slope].iter().for_each(|slope| add_multiple(&mut sum, sign * slope, &x));
+            }
+            [piece.constant, -constant].iter().for_each(|number| sum.add(&N::of(sign * number)));
+            sum.bound().limit
+        };
+        largest(corners(of, at).map(above))
+    });
+    Interval { lower: N::default().minus(&least), upper: most }
+}
+
+/// Where what an activation makes of the numbers of an interval lies.
+pub(crate) fn image<N: Number>(of: &Activation, at: &Interval<N>) -> Interval<N> {
+    beyond(of, at, 0.0, 0.0)
+}
+
+fn add_multiple<N: Number>(sum: &mut Upper<N>, factor: f64, number: &N) {
+    match factor {
+        1.0 => sum.add(number),
+        -1.0 => sum.add(&number.negative()),
+        _ => sum.add_product(&N::of(factor), number),
+    }
+}
+
+/// The largest of some numbers, of which there are two at the least; nothing is known of it if nothing is known of one of them.
+fn largest<N: Number>(numbers: impl Iterator<Item = N>) -> N {
+    numbers.reduce(|most, number| most.larger(&number)).unwrap_or_default()
+}
+
+/// How much further a range must reach to one side for the line below a unit to follow the unit there: clearly, or rounding would decide where it reaches as far, which is common, and another
+/// arithmetic would come to another bound.
+const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
+
+/// The slope of the line on the side of a unit where it is free, for a pre-activation with these bounds, if nothing else is said: that of the piece into which the range reaches clearly further, or of the first.
+pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
+    let [first, last] = touched(of, lower, upper);
+    let knots = &of.knots()[first..last];
+    let (Some(&left), Some(&right)) = (knots.first(), knots.last()) else { return of.pieces()[first].slope };
+    let (below, above) = (N::of(left).minus(lower), upper.minus(&N::of(right)));
+    of.pieces()[if above > below.times(&N::of(1.0 + CLEARLY)) { last } else { first }].slope
+}
+
+/// For a coefficient `c` on a unit whose pre-activation `z` lies in an interval, a line above `c f(z)`: the coefficient of `z`, and what is added then. Where slopes only grow, or only shrink, from piece to
+/// piece, one side of the unit has the chord and on the other the slope is free: it may be chosen. Whatever it is, the line is above.
+pub(crate) fn line_above<N: Number>(of: &Activation, c: &N, at: &Interval<N>, chosen: Option<f64>) -> (N, N) {
+    let [first, last] = touched(of, &at.lower, &at.upper);
+    let pieces = &of.pieces()[first..=last];
+    let slope = if pieces.len() == 1 {
+        pieces[0].slope
+    } else {
+        let is_free = match c.is_positive() {
+            true => pieces.is_sorted_by(|a, b| a.slope >= b.slope),
+            false => pieces.is_sorted_by(|a, b| a.slope <= b.slope),
+        };
+        let slope = match chosen.filter(|slope| is_free && !slope.is_nan()) {
+            None if is_free => default_slope(of, &at.lower, &at.upper),
+            None => chord(of, at),
+            Some(slope) => slope,
+        };
+        let slopes = || pieces.iter().map(|piece| piece.slope);
+        slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+    };
+    if slope.is_nan() {
+        return (c.clone(), N::of(f64::INFINITY));
+    }
+    let d = if slope == 1.0 { c.clone() } else { c.times(&N::of(slope)) };
+    let constant = largest(corners(of, at).map(|(piece, x)| excess(c, &d, piece, &x)));
+    (d, constant)
+}
+
+/// The slope of the line between the ends.
+fn chord<N: Number>(of: &Activation, at: &Interval<N>) -> f64 {
+    let image = |x: &N| image(of, &Interval { lower: x.clone(), upper: x.clone() }).upper;
+    image(&at.upper).minus(&image(&at.lower)).share_of(&at.upper.minus(&at.lower))
+}
+
+/// An upper bound of `c f(x) - d x`, where `f` is on this piece.
+fn excess<N: Number>(c: &N, d: &N, piece: &Piece, x: &N) -> N {
+    let (c, d, size) = match *x < N::default() {
+        true => (c.negative(), d.negative(), x.negative()),
+        false => (c.clone(), d.clone(), x.clone()),
+    };
+    let slope = match piece.slope {
+        0.0 => d.negative(),
+        1.0 if c == d => N::default(),
+        1.0 => c.minus(&d).up(),
+        slope => c.times(&N::of(slope)).up().minus(&d).up(),
+    };
+    let mut product = match slope.is_zero() || size.is_zero() {
+        true => N::default(),
+        false => above(slope.times(&size)),
+    };
+    if piece.constant != 0.0 {
+        let signed = if *x < N::default() { c.negative() } else { c };
+        product = product.plus(&signed.times(&N::of(piece.constant)).up()).up();
+    }
+    product
+}
+
+/// An upper bound of what was rounded to this product of numbers that are not 0.
+pub(crate) fn above<N: Number>(product: N) -> N {
+    if N::ROUNDS && product.is_zero() { N::of(f64::MIN_POSITIVE) } else { product.up() }
+}
+
+#[cfg(test)]
+mod tests {
+    use leo_network::activation::{Onnx, Relu};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::exact::Exact;
+
+    /// A function that goes down, up, and stays, with knots anywhere.
+    fn zigzag() -> Activation {
+        let piece = |slope, constant| Piece { name: "", slope, constant };
+        let pieces = vec![piece(-0.5, 0.5), piece(2.0, -2.0), piece(0.0, 4.0)];
+        Activation::new("zigzag", Onnx { operator: "", attributes: vec![] }, vec![1.0, 3.0], pieces)
+            .expect("it is whole")
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_leaves_what_is_proved(
+            ends in (-5.0..5.0_f64, -5.0..5.0_f64), share in 0.0..=1.0_f64, c in -3.0..3.0_f64, chosen in proptest::option::of(-2.0..2.0_f64)
+        ) {
+            let at = Interval { lower: ends.0.min(ends.1), upper: ends.0.max(ends.1) };
+            let x = (at.lower + share * (at.upper - at.lower)).clamp(at.lower, at.upper);
+            for of in [zigzag(), Relu.into()] {
+                let y = Exact::of(of.of(x));
+                let made = image(&of, &at);
+                prop_assert!(made.lower - 1e-14 <= of.of(x) && of.of(x) <= made.upper + 1e-14);
+                let (d, constant) = line_above(&of, &c, &at, chosen);
+                let line = Exact::of(d).times(&Exact::of(x)).plus(&Exact::of(constant));
+                // What `of` makes is rounded itself.
+                prop_assert!(Exact::of(c).times(&y) <= line.plus(&Exact::of(1e-14)), "{c} {x} {d} {constant}");
+                let exact = Interval { lower: Exact::of(at.lower), upper: Exact::of(at.upper) };
+                let (d, constant) = line_above(&of, &Exact::of(c), &exact, chosen);
+                prop_assert!(Exact::of(c).times(&y) <= d.times(&Exact::of(x)).plus(&constant).plus(&Exact::of(1e-14)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_rectifier_needs_no_rounding() {
+        let relu = Activation::from(Relu);
+        let at = |lower, upper| Interval { lower, upper };
+        assert_eq!(image(&relu, &at(-0.1, 0.3)), at(0.0, 0.3));
+        assert_eq!(beyond(&relu, &at(-0.1, 0.3), 1.0, 0.0), at(0.0, 0.1));
+        assert_eq!(
+            [at(-1.0, 0.0), at(0.0, 0.0), at(0.0, 1.0)].map(|at| stable_piece(&relu, &at.lower, &at.upper)),
+            [Some(0), Some(0), Some(1)]
+        );
+        assert_eq!(line_above(&relu, &-0.7, &at(-0.1, 0.3), Some(0.25)), (-0.7 * 0.25, 0.0));
+        assert_eq!([(-1.0, 2.0), (-2.0, 1.0), (-1.0, 1.0)].map(|(l, u)| default_slope(&relu, &l, &u)), [1.0, 0.0, 0.0]);
+    }
+}
