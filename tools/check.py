@@ -311,9 +311,12 @@ def distances(first, second, link, lo, hi):
     def limits(e): return span(e, *(join([exact([1.0])] + [s[i] for s in spans.values()]) for i in (0, 1)))
     def near(error, mine, theirs):
         """A part of an error, nothing, half or all, and between what a ReLU lies that has it without that part."""
-        (off, on), (away, there), (least, most) = (((-low).clip(), high.clip()) for low, high in (mine, theirs, error))
+        least, most = (-error[0]).clip(), error[1].clip()
         half = larger(least, most) * exact(0.5)
-        options = (half, half), (smaller(there, least), smaller(on, most)), (smaller(away, most), smaller(off, least))
+        options = [(half, half)]
+        for x, y, m, n in (mine, theirs, least, most), ([-b for b in mine[::-1]], [-b for b in theirs[::-1]], most, least):
+            (a, b), (c, d) = ([bound.clip() for bound in at] for at in (x, y))
+            options.append((smaller(d - a, m), smaller(b - c, n)))
         below, above = (merge(lambda *x: np.array(x), *x) for x in zip(*options))
         widths, best, rows = below + above, np.zeros(len(half.n), int), np.arange(len(half.n))
         for i in (1, 2):  # One that is clearly better than the best so far

@@ -10,7 +10,6 @@ use leo_network::sum_and_error;
 
 use crate::number::Number;
 use crate::range::Interval;
-use crate::sound::Upper;
 
 /// Which pieces an interval touches: the first, and the last. If they are the same, a unit whose pre-activation lies there is stable.
 pub fn touched<N: Number>(of: &Activation, lower: &N, upper: &N) -> [usize; 2] {
@@ -36,16 +35,15 @@ fn corners<'a, N: Number>(of: &'a Activation, at: &Interval<N>) -> impl Iterator
 /// Where what an activation makes of the numbers of an interval lies, less a multiple of these and a constant.
 pub fn beyond<N: Number>(of: &Activation, at: &Interval<N>, slope: f64, constant: f64) -> Interval<N> {
     let [most, least] = [1.0, -1.0].map(|sign| {
+        let up = |sum: N| if sum.is_zero() { sum } else { sum.up() };
         let above = |(piece, x): (&Piece, N)| {
-            let mut sum = Upper::default();
             let (difference, missing) = sum_and_error(piece.slope, -slope);
-            if missing == 0.0 {
-                add_multiple(&mut sum, sign * difference, &x);
-            } else {
-                [piece.slope, -slope].iter().for_each(|slope| add_multiple(&mut sum, sign * slope, &x));
-            }
-            [piece.constant, -constant].iter().for_each(|number| sum.add(&N::of(sign * number)));
-            sum.bound().limit
+            let linear = match missing == 0.0 {
+                true => multiple(sign * difference, &x),
+                false => up(multiple(sign * piece.slope, &x).plus(&multiple(-sign * slope, &x))),
+            };
+            let constants = [piece.constant, -constant].into_iter().filter(|constant| *constant != 0.0);
+            constants.fold(linear, |sum, constant| up(sum.plus(&N::of(sign * constant))))
         };
         largest(corners(of, at).map(above))
     });
@@ -57,11 +55,14 @@ pub(crate) fn image<N: Number>(of: &Activation, at: &Interval<N>) -> Interval<N>
     beyond(of, at, 0.0, 0.0)
 }
 
-fn add_multiple<N: Number>(sum: &mut Upper<N>, factor: f64, number: &N) {
+/// An upper bound of a multiple.
+fn multiple<N: Number>(factor: f64, number: &N) -> N {
     match factor {
-        1.0 => sum.add(number),
-        -1.0 => sum.add(&number.negative()),
-        _ => sum.add_product(&N::of(factor), number),
+        0.0 => N::default(),
+        1.0 => number.clone(),
+        -1.0 => number.negative(),
+        _ if number.is_zero() => N::default(),
+        _ => above(number.times(&N::of(factor))),
     }
 }
 

@@ -22,7 +22,7 @@
 //! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{LayerId, Network, UnitId, ValueId, ValueMap};
+use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
 use crate::activation::{above, line_above, touched};
 use crate::facts::{Cut, Lines, Target, Tilt};
@@ -33,6 +33,7 @@ use crate::sound::{Bound, Upper, slack, underflow};
 /// What bounds of a layer's pre-activations are proved from.
 pub(crate) struct Setting<'a, N> {
     pub(crate) network: &'a Network,
+    pub(crate) domain: &'a Domain,
     pub(crate) layer: LayerId,
     /// A proved range for every value before the layer.
     pub(crate) ranges: &'a ValueMap<Range<N>>,
@@ -234,16 +235,16 @@ impl<N: Number> Pass<'_, N> {
 
     /// The maximum over the domain.
     fn concretise(&self) -> Vec<Bound<N>> {
-        let range = &self.setting.ranges[ValueId::INPUT];
+        let domain = self.setting.domain;
         let Some(coefficients) = &self.coefficients[ValueId::INPUT] else {
             return self.constants.iter().map(Upper::bound).collect();
         };
-        let rows = coefficients.chunks_exact(range.len()).zip(&self.constants);
+        let mut point = domain.hull().lo().to_vec();
+        let rows = coefficients.chunks_exact(domain.len()).zip(&self.constants);
         rows.map(|(row, constant)| {
             let mut sum = constant.clone();
-            for ((c, lo), hi) in row.iter().zip(&range.lower).zip(&range.upper) {
-                sum.add_product(c, if c.is_positive() { hi } else { lo });
-            }
+            domain.maximise(row, &mut point);
+            row.iter().zip(&point).for_each(|(c, &x)| sum.add_product(c, &N::of(x)));
             sum.bound()
         })
         .collect()

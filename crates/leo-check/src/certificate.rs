@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use leo_network::onnx::{Document, OnnxError};
-use leo_network::{Activation, Domain, DomainError, LayerId, Model, Network, UnitId, ValueId};
+use leo_network::{Activation, Domain, DomainError, LayerId, Model, Network, Numbers, UnitId, ValueId, WrittenDomain};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::deviation::{Correspondence, Expression, Mismatch};
+use crate::deviation::{Correspondence, Expression};
 use crate::facts::{BoundProof, Lines, Side, Slopes, Target, Tilt, Tree};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
@@ -33,7 +33,7 @@ pub struct Certificate {
     pub first: String,
     /// The SHA-256 of the second network's file.
     pub second: String,
-    domain: Bounds,
+    domain: WrittenDomain,
     /// For each output, how far its elements can move.
     pub delta: Vec<Numbers>,
     /// The same if both networks are evaluated in single precision, in any order of summation, if anything is said of that.
@@ -68,70 +68,6 @@ pub struct Link {
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     network: Option<String>,
-}
-
-/// Bounds for each input, or the same for all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Bounds {
-    inputs: usize,
-    lo: Numbers,
-    hi: Numbers,
-}
-
-/// A number for each of several things, or the same for all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Numbers {
-    /// For all.
-    Same(f64),
-    /// For each.
-    Each(Vec<f64>),
-}
-
-impl Numbers {
-    /// Numbers, once if they are all the same.
-    pub fn of(numbers: &[f64]) -> Self {
-        match numbers.iter().all(|number| number.to_bits() == numbers[0].to_bits()) && !numbers.is_empty() {
-            true => Self::Same(numbers[0]),
-            false => Self::Each(numbers.to_vec()),
-        }
-    }
-
-    /// Whether there is one for each of so many things.
-    pub(crate) fn are_for(&self, things: usize) -> bool {
-        match self {
-            Self::Same(_) => true,
-            Self::Each(numbers) => numbers.len() == things,
-        }
-    }
-
-    /// The one for a thing.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn at(&self, thing: usize) -> f64 {
-        match self {
-            Self::Same(number) => *number,
-            Self::Each(numbers) => numbers[thing],
-        }
-    }
-
-    /// The largest of them that is not negative; 0 if there is none.
-    pub fn largest(&self) -> f64 {
-        match self {
-            Self::Same(number) => *number,
-            Self::Each(numbers) => numbers.iter().copied().fold(0.0, f64::max),
-        }
-    }
-
-    /// For each of so many things.
-    fn for_each(&self, things: usize) -> Vec<f64> {
-        match self {
-            Self::Same(number) => vec![*number; things],
-            Self::Each(numbers) => numbers.clone(),
-        }
-    }
 }
 
 /// A layer of the first network.
@@ -239,8 +175,8 @@ enum OtherRole {
 impl Certificate {
     /// What links prove of two files on a domain.
     pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
-        let domain = Bounds { inputs: domain.len(), lo: Numbers::of(domain.lo()), hi: Numbers::of(domain.hi()) };
-        Self { format: FORMAT.to_owned(), version: VERSION, first, second, domain, delta, delta_f32: None, links }
+        let (format, version, domain) = (FORMAT.to_owned(), VERSION, domain.written());
+        Self { format, version, first, second, domain, delta, delta_f32: None, links }
     }
 
     /// Reads a certificate.
@@ -281,11 +217,7 @@ impl Certificate {
 
     /// The inputs that it is about, of which the network has so many.
     pub(crate) fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
-        if self.domain.inputs != inputs {
-            return Err(DomainError::WrongLength { domain: self.domain.inputs, network: inputs });
-        }
-        let [lo, hi] = [&self.domain.lo, &self.domain.hi].map(|numbers| numbers.for_each(inputs));
-        Domain::new(lo, hi)?.for_inputs(inputs)
+        self.domain.domain(inputs)
     }
 
     /// The networks between the first and the second, unless one is missing, or is no network.
@@ -392,23 +324,17 @@ impl Link {
             }
             claims.push(implied);
         }
-        let role = |layer: usize, (unit, role): (usize, &RoleEntry)| {
-            let (of, unit_of, factor) = match *role {
-                RoleEntry::Copy(of, unit) => (of, unit, 1.0),
-                RoleEntry::Multiple(of, unit, factor) => (of, unit, factor),
-                RoleEntry::Other(OtherRole::Linear) => return Ok(Expression::linear(0.0)),
-                RoleEntry::Other(OtherRole::Constant(constant)) => return Ok(Expression::constant(constant)),
-                RoleEntry::Other(OtherRole::Affine(slope, constant)) => {
-                    return Ok(Expression::Affine { slope, constant });
-                }
-            };
-            let of = network.layer(of).map(|layer| UnitId { layer, unit: unit_of });
-            of.map(|of| Expression::Multiple { of, factor }).ok_or(Mismatch::Expression { layer, unit })
+        // That units of a layer that is not there make no sense is found later.
+        let multiple =
+            |layer, unit, factor| Expression::Multiple { of: UnitId { layer: LayerId::new(layer), unit }, factor };
+        let role = |role: &RoleEntry| match *role {
+            RoleEntry::Copy(layer, unit) => multiple(layer, unit, 1.0),
+            RoleEntry::Multiple(layer, unit, factor) => multiple(layer, unit, factor),
+            RoleEntry::Other(OtherRole::Linear) => Expression::linear(0.0),
+            RoleEntry::Other(OtherRole::Constant(constant)) => Expression::constant(constant),
+            RoleEntry::Other(OtherRole::Affine(slope, constant)) => Expression::Affine { slope, constant },
         };
-        let roles = self.roles.iter().enumerate().map(|(layer, roles)| {
-            roles.iter().enumerate().map(|entry| role(layer, entry)).collect::<Result<Vec<_>, Mismatch>>()
-        });
-        let roles = roles.collect::<Result<Vec<_>, Mismatch>>()?;
+        let roles = self.roles.iter().map(|roles| roles.iter().map(role).collect()).collect();
         let mut anchors = Vec::new();
         for (mine, theirs) in &self.anchors {
             let (Some(mine), Some(theirs)) = (first.value_named(mine), second.value_named(theirs)) else {
@@ -544,16 +470,13 @@ impl Leaf {
 impl Point {
     /// A point of the domain.
     pub fn new(point: &[f64], domain: &Domain) -> Self {
-        match domain.is_corner(point) {
-            false => Self::Inner(point.to_vec()),
-            true => {
-                let bits: Vec<bool> = point.iter().zip(domain.lo()).map(|(x, lo)| x != lo).collect();
-                let digit = |bits: &[bool]| {
-                    let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
-                    char::from_digit(digit, 16).unwrap_or_default()
-                };
-                Self::Corner(bits.chunks(4).map(digit).collect())
-            }
+        let digit = |bits: &[bool]| {
+            let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
+            char::from_digit(digit, 16).unwrap_or_default()
+        };
+        match domain.hull().corner_of(point) {
+            None => Self::Inner(point.to_vec()),
+            Some(bits) => Self::Corner(bits.chunks(4).map(digit).collect()),
         }
     }
 
@@ -564,11 +487,8 @@ impl Point {
             Self::Corner(digits) => digits,
         };
         let digits = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<u32>>>()?;
-        let bounds = domain.lo().iter().zip(domain.hi()).enumerate();
-        let number = |(input, (lo, hi)): (usize, (&f64, &f64))| {
-            if digits[input / 4] >> (3 - input % 4) & 1 == 1 { *hi } else { *lo }
-        };
-        (digits.len() == domain.len().div_ceil(4)).then(|| bounds.map(number).collect())
+        let is_high = (0..domain.len()).map(|input| digits[input / 4] >> (3 - input % 4) & 1 == 1);
+        (digits.len() == domain.len().div_ceil(4)).then(|| domain.hull().corner(is_high))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sound::Bound;
 #[derive(Clone, Debug)]
 pub struct Checker<'n, N = f64> {
     network: &'n Network,
+    domain: Domain,
     /// Of the input, and of what each node made, up to the pre-activations of the layer it stands at.
     ranges: ValueMap<Range<N>>,
     layer: Option<LayerId>,
@@ -27,6 +28,7 @@ pub struct Checker<'n, N = f64> {
 #[derive(Clone, Debug)]
 pub struct Facts<'n, N = f64> {
     network: &'n Network,
+    domain: Domain,
     ranges: ValueMap<Range<N>>,
 }
 
@@ -34,6 +36,11 @@ impl<'n, N: Number> Facts<'n, N> {
     /// The network that they are about.
     pub fn network(&self) -> &'n Network {
         self.network
+    }
+
+    /// The inputs that they are about.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
     }
 
     /// Where a value can lie.
@@ -72,7 +79,8 @@ impl<'n, N: Number> Checker<'n, N> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let rows = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
         let block = if N::ROUNDS { rows } else { 1 };
-        Ok(Self { network, ranges: vec![Range::of_domain(&domain)].into(), layer: None, block, work: EXACT_WORK })
+        let ranges = vec![Range::of_domain(&domain)].into();
+        Ok(Self { network, domain, ranges, layer: None, block, work: EXACT_WORK })
     }
 
     /// Goes on to the next layer, which it returns, and proves ranges of its pre-activations by intervals,
@@ -112,7 +120,7 @@ impl<'n, N: Number> Checker<'n, N> {
     /// All that is proved, with intervals for what comes after the layer it stands at.
     pub fn finish(mut self) -> Facts<'n, N> {
         self.go_to(self.network.nodes().len());
-        Facts { network: self.network, ranges: self.ranges }
+        Facts { network: self.network, domain: self.domain, ranges: self.ranges }
     }
 
     /// The proved range of the pre-activations of a layer that the checker has come to.
@@ -121,6 +129,11 @@ impl<'n, N: Number> Checker<'n, N> {
     /// If it has not come there yet.
     pub fn range(&self, layer: LayerId) -> &Range<N> {
         &self.ranges[self.network.pre_activation(layer)]
+    }
+
+    /// The inputs that it is about.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
     }
 
     /// Proved ranges of the input, and of what each node up to here made.
@@ -143,7 +156,7 @@ impl<'n, N: Number> Checker<'n, N> {
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
             let lines = lines.get(index * self.block..).unwrap_or_default();
-            let setting = Setting { network: self.network, layer, ranges: &self.ranges, lines, cuts: &[] };
+            let setting = self.setting(layer, &self.ranges, lines, &[]);
             let limits = limits(&setting, block);
             done(block.len());
             block.iter().copied().zip(limits).collect::<Vec<_>>()
@@ -206,8 +219,7 @@ impl<'n, N: Number> Checker<'n, N> {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
-                let setting = Setting { network: self.network, layer, ranges, lines: &[lines], cuts };
-                return limits(&setting, &[target]).remove(0);
+                return limits(&self.setting(layer, ranges, &[lines], cuts), &[target]).remove(0);
             }
             Tree::Split { unit, knot, halves } => (*unit, *knot, halves),
         };
@@ -231,6 +243,17 @@ impl<'n, N: Number> Checker<'n, N> {
         limits[0].larger(&limits[1])
     }
 
+    /// What bounds are proved from, on a piece of the domain.
+    fn setting<'a>(
+        &'a self,
+        layer: LayerId,
+        ranges: &'a ValueMap<Range<N>>,
+        lines: &'a [&'a Lines],
+        cuts: &'a [Cut],
+    ) -> Setting<'a, N> {
+        Setting { network: self.network, domain: &self.domain, layer, ranges, lines, cuts }
+    }
+
     fn keep(&mut self, layer: LayerId, target: Target, limit: N) {
         let range = &mut self.ranges[self.network.pre_activation(layer)];
         match target.side {
@@ -244,9 +267,9 @@ impl<'n, N: Number> Checker<'n, N> {
 fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<N> {
     let exactly = |row: usize| {
         let ranges = ValueMap::from(setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?);
-        let Setting { network, layer, cuts, .. } = *setting;
         let lines = setting.lines.get(row).map(std::slice::from_ref).unwrap_or_default();
-        let setting = Setting { network, layer, ranges: &ranges, lines, cuts };
+        let Setting { network, domain, layer, cuts, .. } = *setting;
+        let setting = Setting { network, domain, layer, ranges: &ranges, lines, cuts };
         Some(N::of(backward::bounds(&setting, &targets[row..=row])[0].limit.rounded_up()))
     };
     let settled = |(row, bound): (usize, Bound<N>)| {

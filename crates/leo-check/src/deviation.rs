@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use leo_network::activation::Piece;
-use leo_network::{Activation, LayerId, Network, Node, UnitId, ValueId, ValueMap, product_and_error, sum_and_error};
+use leo_network::{Activation, LayerId, Network, UnitId, ValueId, ValueMap, product_and_error, sum_and_error};
 
 use crate::activation::{beyond, touched};
 use crate::basis::{Basis, Room, Source};
@@ -181,7 +181,7 @@ pub fn difference<N: Number>(
     check_widths(first, pairs.claims.iter().map(Vec::len))?;
     check_widths(second, pairs.roles.iter().map(Vec::len))?;
     check_anchors(first, second, &pairs.anchors)?;
-    if is_same(first, second) {
+    if first.is_alike(second) {
         let nothing = |&value: &ValueId| vec![N::default(); first.shape(value).elements()];
         let deviation = first.outputs().iter().map(nothing).collect();
         return Ok(Difference { deviation, ranges: facts.ranges().clone() });
@@ -242,14 +242,6 @@ fn check_anchors(first: &Network, second: &Network, anchors: &[(ValueId, ValueId
         }
     }
     Ok(())
-}
-
-/// Whether two networks are the same, but for the names of their nodes.
-fn is_same(first: &Network, second: &Network) -> bool {
-    let is_same_node = |(a, b): (&Node, &Node)| a.op() == b.op() && a.operands() == b.operands();
-    first.outputs() == second.outputs()
-        && first.nodes().len() == second.nodes().len()
-        && first.nodes().iter().zip(second.nodes()).all(is_same_node)
 }
 
 fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -> Result<(), Mismatch> {

@@ -67,7 +67,7 @@ mod verify;
 mod witness;
 
 pub use activation::{beyond, default_slope, stable_piece, touched};
-pub use certificate::{Certificate, CertificateError, Fact, Link, Numbers, Point};
+pub use certificate::{Certificate, CertificateError, Fact, Link, Point};
 pub use checker::{Checker, Facts};
 pub use deviation::{Correspondence, Difference, Expression, Mismatch, deviation, difference};
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};

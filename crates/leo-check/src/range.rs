@@ -27,9 +27,9 @@ pub struct Range<N = f64> {
 }
 
 impl<N: Number> Range<N> {
-    /// The domain as the range of the input.
+    /// The range of the input.
     pub(crate) fn of_domain(domain: &Domain) -> Self {
-        let [lower, upper] = [domain.lo(), domain.hi()].map(|bounds| bounds.iter().copied().map(N::of).collect());
+        let (lower, upper) = domain.hull().sides().map(|(lo, hi)| (N::of(lo), N::of(hi))).unzip();
         Self { lower, upper }
     }
 

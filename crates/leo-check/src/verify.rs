@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use leo_network::{Domain, DomainError, FileError, LayerId, Model, UnitId, read_file};
+use leo_network::{Domain, DomainError, FileError, LayerId, Model, Numbers, UnitId, read_file};
 use sha2::{Digest, Sha256};
 
-use crate::certificate::{Certificate, Numbers, to_hexadecimal};
+use crate::certificate::{Certificate, to_hexadecimal};
 use crate::deviation::{Difference, Mismatch, difference};
 use crate::evaluation::{apart_in_single, single_errors};
 use crate::number::Number;

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leo_check::{
-    BoundProof, Certificate, Correspondence, Exact, Expression, LayerProof, Lines, Link, Number, Numbers, Proof,
-    Refusal, Sealed, Side, Status, Target, Tilt, Tree, Verified, verify,
+    BoundProof, Certificate, Correspondence, Exact, Expression, LayerProof, Lines, Link, Number, Proof, Refusal,
+    Sealed, Side, Status, Target, Tilt, Tree, Verified, verify,
 };
 use leo_network::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
-use leo_network::{Domain, LayerId, Network, Shape, UnitId, ValueId};
+use leo_network::{Domain, LayerId, Network, Numbers, Shape, UnitId, ValueId};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 

@@ -44,7 +44,7 @@ fn observed(network: &Network, domain: &Domain, random: &mut Rng) -> Vec<(LayerI
     let mut points = Vec::new();
     for sample in 0..400 {
         for input in 0..inputs {
-            let (lo, hi) = (domain.lo()[input], domain.hi()[input]);
+            let (lo, hi) = (domain.hull().lo()[input], domain.hull().hi()[input]);
             let at = match sample % 4 {
                 0 => random.f64(),
                 _ => f64::from(random.u8(0..3)) / 2.0,
@@ -122,7 +122,7 @@ fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen
         }
         passed.push((layer, units));
     }
-    let width = domain.hi()[0] - domain.lo()[0];
+    let width = domain.hull().hi()[0] - domain.hull().lo()[0];
     for (layer, numbers) in observed(network, domain, &mut random) {
         let range = checker.range(layer);
         let units = range.lower.len();

@@ -86,11 +86,11 @@ impl Bounds {
     pub fn new(domain: &Domain) -> Self {
         Self {
             inputs: domain.len(),
-            fixed: domain.lo().iter().zip(domain.hi()).filter(|(lo, hi)| lo == hi).count(),
-            lo: domain.lo().iter().copied().fold(f64::INFINITY, f64::min),
-            hi: domain.hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            lower: domain.lo().to_vec(),
-            upper: domain.hi().to_vec(),
+            fixed: domain.hull().lo().iter().zip(domain.hull().hi()).filter(|(lo, hi)| lo == hi).count(),
+            lo: domain.hull().lo().iter().copied().fold(f64::INFINITY, f64::min),
+            hi: domain.hull().hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            lower: domain.hull().lo().to_vec(),
+            upper: domain.hull().hi().to_vec(),
         }
     }
 }

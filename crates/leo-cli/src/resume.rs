@@ -60,7 +60,7 @@ impl Resume {
         let Some(path) = path else { return Ok(None) };
         files::ensure_other(path, "--resume", others)?;
         ensure!(search.engine != EngineName::Milp, "--resume: not with --engine milp");
-        let (network, lo, hi) = (Sealed::load(model)?.sha256, domain.lo().to_vec(), domain.hi().to_vec());
+        let (network, lo, hi) = (Sealed::load(model)?.sha256, domain.hull().lo().to_vec(), domain.hull().hi().to_vec());
         let is_there = path.exists();
         let state = if is_there {
             let bytes = read_text_file(path)?;

@@ -53,7 +53,7 @@ fn points(domain: &Domain, count: usize) -> Vec<f32> {
     let mut random = Rng::with_seed(5);
     let mut points = Vec::new();
     for index in 0..count {
-        for (&lo, &hi) in domain.lo().iter().zip(domain.hi()) {
+        for (&lo, &hi) in domain.hull().lo().iter().zip(domain.hull().hi()) {
             let share = if index % 2 == 0 { f64::from(u8::from(random.bool())) } else { random.f64() };
             points.push((lo + share * (hi - lo)) as f32);
         }

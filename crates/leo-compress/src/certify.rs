@@ -1,8 +1,8 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, Correspondence, Expression, Link, Numbers, Proof};
+use leo_check::{Certificate, Correspondence, Expression, Link, Proof};
 use leo_network::onnx::{Document, OnnxError};
-use leo_network::{Domain, UnitId};
+use leo_network::{Domain, Numbers, UnitId};
 
 use crate::compress::Compressed;
 

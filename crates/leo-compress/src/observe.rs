@@ -150,34 +150,18 @@ pub(crate) fn for_samples(
 /// Points anywhere in a domain.
 pub(crate) fn uniform_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut random = Rng::with_seed(seed);
-    let sides = || domain.lo().iter().zip(domain.hi());
-    (0..count).map(|_| sides().map(|(&lo, &hi)| (lo + random.f64() * (hi - lo)).clamp(lo, hi)).collect()).collect()
+    (0..count).map(|_| domain.at(|| random.f64())).collect()
 }
 
 /// Two opposite corners of a domain, and as many other points of it, half of them corners, as there are to be.
 pub(crate) fn random_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut random = Rng::with_seed(seed);
-    let mut points = vec![domain.lo().to_vec(), domain.hi().to_vec()];
-    for index in 2..count {
-        let corner = index.is_multiple_of(2);
-        let coordinate = |(&lo, &hi): (&f64, &f64)| match corner {
-            true if random.bool() => lo,
-            true => hi,
-            false => (lo + random.f64() * (hi - lo)).clamp(lo, hi),
-        };
-        points.push(domain.lo().iter().zip(domain.hi()).map(coordinate).collect());
-    }
-    points
-}
-
-/// Moves a point, where slopes are not 0, to where they lead: a part of the way to the end of the domain.
-pub(crate) fn step_along(domain: &Domain, point: &mut [f64], slopes: impl Iterator<Item = f64>, part: f64) {
-    for ((x, slope), (&lo, &hi)) in point.iter_mut().zip(slopes).zip(domain.lo().iter().zip(domain.hi())) {
-        let end = if slope > 0.0 { hi } else { lo };
-        if slope != 0.0 {
-            *x = (*x * (1.0 - part) + end * part).clamp(lo, hi);
-        }
-    }
+    let mut corner_or_point = |index: usize| match index.is_multiple_of(2) {
+        true => domain.at(|| f64::from(!random.bool())),
+        false => domain.at(|| random.f64()),
+    };
+    let corners = [0.0, 1.0].map(|share| domain.at(|| share));
+    corners.into_iter().chain((2..count).map(&mut corner_or_point)).collect()
 }
 
 struct Search<'a> {
@@ -269,8 +253,8 @@ impl<'a> Search<'a> {
             for (found, slopes) in found.iter().zip(first.chunks(width).zip(second.chunks(width))) {
                 let mut point = found.point.clone();
                 let sign = found.difference().signum();
-                let slopes = slopes.0.iter().zip(slopes.1).map(|(a, b)| sign * (a - b));
-                step_along(self.domain, &mut point, slopes, part);
+                let slopes: Vec<f64> = slopes.0.iter().zip(slopes.1).map(|(a, b)| sign * (a - b)).collect();
+                self.domain.step_along(&mut point, &slopes, part);
                 next.push(point);
             }
         }

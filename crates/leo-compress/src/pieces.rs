@@ -67,9 +67,8 @@ fn weights(network: &Network, domain: &Domain) -> Vec<f64> {
     let Some(layer) = network.layers().next() else { return vec![1.0; domain.len()] };
     let value = network.pre_activation(layer);
     let units: Vec<usize> = (0..network.shape(value).elements()).collect();
-    let middle: Vec<f64> = domain.lo().iter().zip(domain.hi()).map(|(lo, hi)| lo / 2.0 + hi / 2.0).collect();
     let evaluator = Evaluator::<f64>::new(network);
-    let (points, mut workspace) = (middle.repeat(units.len()), evaluator.workspace());
+    let (points, mut workspace) = (domain.at(|| 0.5).repeat(units.len()), evaluator.workspace());
     let slopes = gradients(network, value, evaluator.forward(&mut workspace, &points), &units);
     let mut weights = vec![0.0; domain.len()];
     for row in slopes.chunks_exact(domain.len()) {
@@ -100,17 +99,9 @@ impl Pair<'_> {
 
     /// Both halves of a piece, unless it is too narrow for a number between its ends.
     fn halves(&self, piece: &Domain) -> Option<[Domain; 2]> {
-        let ends = || piece.lo().iter().zip(piece.hi());
-        let felt = |input: usize| (piece.hi()[input] - piece.lo()[input]) * (self.weights[input] + f64::MIN_POSITIVE);
-        let input = (0..piece.len()).max_by(|&a, &b| felt(a).total_cmp(&felt(b)))?;
-        let (lo, hi) = ends().nth(input)?;
-        let middle = lo / 2.0 + hi / 2.0;
-        if !(*lo < middle && middle < *hi) {
-            return None;
-        }
-        let (mut below, mut above) = (piece.hi().to_vec(), piece.lo().to_vec());
-        (below[input], above[input]) = (middle, middle);
-        Some([Domain::new(piece.lo().to_vec(), below).ok()?, Domain::new(above, piece.hi().to_vec()).ok()?])
+        let widths = piece.hull().sides().zip(&self.weights);
+        let felt = widths.map(|((lo, hi), weight)| (hi - lo) * (weight + f64::MIN_POSITIVE)).enumerate();
+        piece.halves(felt.max_by(|(_, a), (_, b)| a.total_cmp(b))?.0)
     }
 }
 

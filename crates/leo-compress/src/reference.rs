@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, ValueId};
 use leo_stability::gradients;
 
-use crate::observe::{for_samples, random_points, step_along, uniform_points};
+use crate::observe::{for_samples, random_points, uniform_points};
 
 /// How many points outputs are looked at besides samples.
 const POINTS: usize = 256;
@@ -255,7 +255,7 @@ fn larger(a: f64, b: f64) -> f64 {
 
 /// The numbers in single precision that are nearest to a point, moved into the domain where that is possible.
 fn in_single<'a>(point: &'a [f64], domain: &'a Domain) -> impl Iterator<Item = f32> + 'a {
-    point.iter().zip(domain.lo().iter().zip(domain.hi())).map(|(&x, (&lo, &hi))| {
+    point.iter().zip(domain.hull().sides()).map(|(&x, (lo, hi))| {
         let nearest = x as f32;
         if f64::from(nearest) > hi && f64::from(nearest.next_down()) >= lo {
             nearest.next_down()
@@ -286,7 +286,7 @@ impl<'a> Search<'a> {
             evaluator: Evaluator::new(network),
             domain,
             scales: widths.iter().map(|&width| vec![0.0; width]).collect(),
-            best: widths.iter().map(|&width| vec![(0.0, domain.lo().to_vec()); width.min(climbers)]).collect(),
+            best: widths.iter().map(|&width| vec![(0.0, domain.at(|| 0.0)); width.min(climbers)]).collect(),
         }
     }
 
@@ -317,7 +317,8 @@ impl<'a> Search<'a> {
             let slopes = gradients(self.network, self.network.outputs()[output], values, &elements);
             for ((number, point), slopes) in best.iter().zip(slopes.chunks(self.domain.len())) {
                 let mut point = point.clone();
-                step_along(self.domain, &mut point, slopes.iter().map(|slope| number.signum() * slope), part);
+                let slopes: Vec<f64> = slopes.iter().map(|slope| number.signum() * slope).collect();
+                self.domain.step_along(&mut point, &slopes, part);
                 next.push(point);
             }
         }

@@ -34,7 +34,7 @@ pub(crate) fn is_spent(document: &Document, tolerance: Tolerance, domain: &Domai
 /// Which inputs a domain has, in a few letters.
 fn fingerprint(domain: &Domain) -> String {
     let mut hash = Sha256::new();
-    domain.lo().iter().chain(domain.hi()).for_each(|bound| hash.update(bound.to_le_bytes()));
+    domain.identity().iter().for_each(|number| hash.update(number.to_le_bytes()));
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -67,7 +67,7 @@ mod writing;
 pub use activation::Activation;
 pub use array::Array;
 pub use channels::Channels;
-pub use domain::{Domain, DomainError};
+pub use domain::{Bounds, Domain, DomainError, Numbers, WrittenDomain, between};
 pub use evaluate::{Evaluator, Values, Workspace};
 pub use file::{FileError, Problem, read_file, read_text_file};
 pub use model::{Format, Model, Port, RunError};

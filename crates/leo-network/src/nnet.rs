@@ -223,7 +223,7 @@ mod tests {
         // x = (1.5, -3): normalised (0.5, -1), hidden (0.75, 1), output 0.75 + 2 - 1 = 1.75, in units 15.25.
         assert_eq!(Evaluator::<f64>::new(nnet.network()).run(&[1.5, -3.0]), [[15.25]]);
         let domain = nnet.domain().expect("a box");
-        assert_eq!((domain.lo(), domain.hi()), (&[-1.0, -2.0][..], &[1.0, 2.0][..]));
+        assert_eq!((domain.hull().lo(), domain.hull().hi()), (&[-1.0, -2.0][..], &[1.0, 2.0][..]));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::bounds::front::Front;
 use crate::bounds::relaxed::is_open;
-use crate::bounds::{Question, refine, slopes};
+use crate::bounds::{Known, Question, refine, slopes};
 use crate::budget::{Budget, Limits};
 use crate::record::{self, Record};
 use crate::search::reduced::Reduced;
@@ -176,7 +176,9 @@ impl Run<'_, '_> {
         let verdicts = vec![None; self.network.width(layer)];
         self.stage = Stage { layer, verdicts, ..Stage::default() };
         if layer.index() == 1 {
-            self.front = Front::new(self.network, self.checker.ranges()).map(Arc::new);
+            let bounds = self.checker.domain().as_box();
+            self.front =
+                bounds.and_then(|bounds| Front::new(self.network, bounds, self.checker.ranges())).map(Arc::new);
         }
     }
 
@@ -396,7 +398,10 @@ impl Run<'_, '_> {
         if self.budget.is_exhausted() {
             return;
         }
-        self.witnesses.look_at_corners(self.stage.layer, self.checker.ranges(), &self.open_bounds(), &self.budget);
+        let open_bounds = self.open_bounds();
+        let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
+        let known = Known { network, domain, layer: self.stage.layer, ranges };
+        self.witnesses.look_at_corners(known, &open_bounds, &self.budget);
         self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
         self.witnesses.climb(self.stage.layer, &open, &self.budget);
         self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
@@ -416,8 +421,7 @@ impl Run<'_, '_> {
     fn better_slopes(&mut self) {
         let open = self.open_bounds();
         self.begin(By::Slopes, open.len());
-        let ranges = self.checker.ranges();
-        let improve = |some: &[Target]| slopes::improved(self.network, self.stage.layer, ranges, some, &self.budget);
+        let improve = |some: &[Target]| slopes::improved(self.known(), some, &self.budget);
         let block = slopes::block(self.network);
         let slopes: Vec<Vec<Slopes>> = open.par_chunks(block).map(improve).collect();
         let lines = slopes.into_iter().flatten().map(|slopes| Lines { slopes, tilt: None }).collect();
@@ -433,11 +437,16 @@ impl Run<'_, '_> {
         self.settle(by, bounds);
     }
 
+    /// What bounds of the layer are found from.
+    pub(crate) fn known(&self) -> Known<'_> {
+        let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
+        Known { network, domain, layer: self.stage.layer, ranges }
+    }
+
     /// What is asked about a bound.
     pub(crate) fn question(&self, target: Target) -> Question<'_> {
         let front = self.front.as_ref().filter(|front| front.layer < self.stage.layer);
-        let (network, layer, budget) = (self.network, self.stage.layer, &self.budget);
-        Question { network, layer, target, ranges: self.checker.ranges(), front, budget }
+        Question { known: self.known(), target, front, budget: &self.budget }
     }
 
     /// Lines that are tilted, for what is open.

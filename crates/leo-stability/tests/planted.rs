@@ -132,8 +132,8 @@ struct Planted {
 
 fn planted(random: &mut Rng, domain: &Domain, widths: &[usize]) -> Result<Planted, NetworkError> {
     let sides = Sides {
-        lower: domain.lo().iter().copied().map(exact).collect(),
-        upper: domain.hi().iter().copied().map(exact).collect(),
+        lower: domain.hull().lo().iter().copied().map(exact).collect(),
+        upper: domain.hull().hi().iter().copied().map(exact).collect(),
     };
     let mut builder = Network::builder(Shape::new([domain.len()])?);
     let (mut value, mut layers, mut extremes) = (ValueId::INPUT, Vec::<Layer>::new(), Vec::new());

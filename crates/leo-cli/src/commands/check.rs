@@ -4,8 +4,8 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_check::{Certificate, Exact, Numbers, Refusal, Sealed, Verified, verify_watched};
-use leo_network::read_text_file;
+use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify_watched};
+use leo_network::{Numbers, read_text_file};
 use serde::Serialize;
 
 use crate::args::Check;

@@ -243,8 +243,8 @@ fn are_true(network: &Network, domain: &Domain, link: &Value) -> bool {
     let point = |index: &Value| -> Option<Vec<Vec<_>>> {
         let point = &link["points"][index.as_u64()? as usize];
         let x = match point.as_str() {
-            Some(digit) if digit.chars().next()?.to_digit(16)? >= 8 => domain.hi()[0],
-            Some(_) => domain.lo()[0],
+            Some(digit) if digit.chars().next()?.to_digit(16)? >= 8 => domain.hull().hi()[0],
+            Some(_) => domain.hull().lo()[0],
             None => point[0].as_f64()?,
         };
         domain.contains(&[x]).then(|| values_at(network, vec![exact(x)]))

@@ -8,7 +8,7 @@ use crate::support::{exact, values_at};
 
 /// The ends of the domain, and all places between where a unit of one of the networks turns on or off.
 fn places(networks: &[&Network], domain: &Domain) -> Vec<Ratio> {
-    let mut places = vec![exact(domain.lo()[0]), exact(domain.hi()[0])];
+    let mut places = vec![exact(domain.hull().lo()[0]), exact(domain.hull().hi()[0])];
     places.dedup();
     for network in networks {
         for layer in network.layers() {

@@ -11,5 +11,5 @@ pub fn random_point(random: &mut Rng, domain: &Domain) -> Vec<f64> {
         (true, false) => hi,
         (false, _) => lo + (hi - lo) * f64::from(random.u8(..)) / 256.0,
     };
-    domain.lo().iter().zip(domain.hi()).map(coordinate).collect()
+    domain.hull().lo().iter().zip(domain.hull().hi()).map(coordinate).collect()
 }

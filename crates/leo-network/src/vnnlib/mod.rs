@@ -17,7 +17,7 @@
 //!                 (assert (>= Y_0 5))";
 //! assert_eq!(domain(property.as_bytes(), Otherwise::Refuse), Err(VnnlibError::Disjunction { line: 3 }));
 //! let hull = domain(property.as_bytes(), Otherwise::Hull)?;
-//! assert_eq!((hull.lo(), hull.hi()), (&[0.0][..], &[3.0][..]));
+//! assert_eq!((hull.hull().lo(), hull.hull().hi()), (&[0.0][..], &[3.0][..]));
 //! # Ok::<(), VnnlibError>(())
 //! ```
 
@@ -168,7 +168,7 @@ mod tests {
         (assert (<= X_0 0.5))\n(assert (>= X_0 -0.5))\n(assert (and (<= -1 X_1) (<= X_1 1e1)))\n(assert (>= Y_0 3))\n";
 
     fn bounds(text: &str, otherwise: Otherwise) -> Result<(Vec<f64>, Vec<f64>), VnnlibError> {
-        domain(text.as_bytes(), otherwise).map(|domain| (domain.lo().to_vec(), domain.hi().to_vec()))
+        domain(text.as_bytes(), otherwise).map(|domain| (domain.hull().lo().to_vec(), domain.hull().hi().to_vec()))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use leo_check::{Range, Tilt};
 use leo_network::op::{Action, Arithmetic};
-use leo_network::{LayerId, Network, ValueId, ValueMap, dot, vectors};
+use leo_network::{Bounds, LayerId, Network, ValueId, ValueMap, dot, vectors};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::bounds::relaxed::is_open;
@@ -53,20 +53,20 @@ pub(crate) struct Front {
 
 impl Front {
     /// The first layer, if its units are affine functions of inputs that do not meet before one matrix brings them together.
-    pub(crate) fn new(network: &Network, ranges: &ValueMap<Range>) -> Option<Self> {
+    pub(crate) fn new(network: &Network, bounds: &Bounds, ranges: &ValueMap<Range>) -> Option<Self> {
         let layer = network.layers().next()?;
         let (_, operand) = Tilt::map(network, layer)?;
         let is_reversed = reversals(network, operand)?;
-        let (range, input) = (&ranges[network.pre_activation(layer)], &ranges[ValueId::INPUT]);
+        let range = &ranges[network.pre_activation(layer)];
         let width = range.lower.len();
         let units: Vec<usize> = (0..width).filter(|&unit| is_open(network.activation(layer), range, unit)).collect();
         let first = walk::elements(width, units.iter().map(|&unit| (unit, 1.0)));
         let linear = walk::back(network, network.pre_activation(layer), first, |_, _, _| ());
-        let (inputs, mut bases) = (input.lower.len(), linear.constants);
+        let mut bases = linear.constants;
         let (mut weights, mut sizes, mut tops) = (Vec::new(), Vec::new(), Vec::new());
-        for (row, base) in linear.coefficients.chunks_exact(inputs).zip(&mut bases) {
+        for (row, base) in linear.coefficients.chunks_exact(bounds.lo().len()).zip(&mut bases) {
             let (mut size, mut above) = (0.0, 0.0);
-            for ((c, lo), hi) in row.iter().zip(&input.lower).zip(&input.upper) {
+            for (c, (lo, hi)) in row.iter().zip(bounds.sides()) {
                 let weight: f64 = c * (hi - lo);
                 *base += c * lo;
                 size += weight.abs();

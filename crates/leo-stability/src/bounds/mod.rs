@@ -8,19 +8,26 @@ pub(crate) mod slopes;
 use std::sync::Arc;
 
 use leo_check::{Range, Target};
-use leo_network::{LayerId, Network, ValueMap};
+use leo_network::{Domain, LayerId, Network, ValueMap};
 
 use crate::budget::Budget;
 use front::Front;
 
+/// What bounds of a layer's units are found from.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) network: &'a Network,
+    pub(crate) domain: &'a Domain,
+    pub(crate) layer: LayerId,
+    /// What is proved of the values before, on the domain or on a piece of it.
+    pub(crate) ranges: &'a ValueMap<Range>,
+}
+
 /// A bound of a layer's unit that is to be found.
 #[derive(Clone, Copy)]
 pub(crate) struct Question<'a> {
-    pub(crate) network: &'a Network,
-    pub(crate) layer: LayerId,
+    pub(crate) known: Known<'a>,
     pub(crate) target: Target,
-    /// What is proved of the values before.
-    pub(crate) ranges: &'a ValueMap<Range>,
     /// For tilted lines, if there can be any.
     pub(crate) front: Option<&'a Arc<Front>>,
     pub(crate) budget: &'a Budget<'a>,

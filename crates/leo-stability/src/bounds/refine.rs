@@ -158,7 +158,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
 
 /// Lines that make a bound about as good as lines can, or put it below 0 if nothing more is wanted.
 pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
-    let mut pass = Pass::new(question.network, question.layer, question.ranges, &[], 1);
+    let mut pass = Pass::new(question.known, &[], 1);
     pass.tilted = question.front.map(Tilted::new);
     let mut refinement = Refinement::new(&mut pass, question.target);
     let mut before = f64::INFINITY;
@@ -198,6 +198,7 @@ mod tests {
     use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 
     use super::*;
+    use crate::bounds::Known;
     use crate::bounds::front::Front;
     use crate::budget::Limits;
 
@@ -230,7 +231,7 @@ mod tests {
             let mut checker = Checker::new(&network, &domain)?;
             checker.next_layer();
             let layer = checker.next_layer().ok_or("two layers")?;
-            let front = Front::new(&network, checker.ranges()).map(Arc::new);
+            let front = domain.as_box().and_then(|bounds| Front::new(&network, bounds, checker.ranges())).map(Arc::new);
             assert!(front.is_some(), "scaled inputs do not meet");
             let (limits, ranges) = (Limits::default(), checker.ranges().clone());
             let budget = limits.whole();
@@ -241,8 +242,8 @@ mod tests {
             for unit in 0..4 {
                 for side in [Side::Lower, Side::Upper] {
                     let target = Target { unit, side };
-                    let question =
-                        |front| Question { network: &network, layer, target, ranges: &ranges, front, budget: &budget };
+                    let known = Known { network: &network, domain: &domain, layer, ranges: &ranges };
+                    let question = |front| Question { known, target, front, budget: &budget };
                     let bound = |checker: &Checker<'_>| match side {
                         Side::Lower => -checker.range(layer).lower[unit],
                         Side::Upper => checker.range(layer).upper[unit],
@@ -255,7 +256,7 @@ mod tests {
                         bound(&checker)
                     });
                     (chords, lines) = (chords + chord, lines + tilted);
-                    let mut pass = Pass::new(&network, layer, &ranges, &[], 1);
+                    let mut pass = Pass::new(known, &[], 1);
                     pass.tilted = front.as_ref().map(Tilted::new);
                     let mut refinement = Refinement::new(&mut pass, target);
                     for _ in 0..5 {

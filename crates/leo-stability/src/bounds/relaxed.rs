@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use leo_check::{Range, Side, Slopes, Target, Tree, beyond, default_slope, touched};
 use leo_network::op::{Action, Arithmetic, Op};
-use leo_network::{Activation, LayerId, Network, UnitId, ValueId, ValueMap};
+use leo_network::{Activation, Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
+use crate::bounds::Known;
 use crate::bounds::front::{Front, Tilted};
 use crate::search::Cut;
 use crate::search::reduced::Reduced;
@@ -123,6 +124,7 @@ impl Choice {
 /// Some bounds, each on its way to the input and back.
 pub(crate) struct Pass<'a> {
     network: &'a Network,
+    domain: &'a Domain,
     start: ValueId,
     ranges: &'a ValueMap<Range>,
     rows: usize,
@@ -140,14 +142,9 @@ pub(crate) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// On the piece of the domain that `cuts` leave, where `ranges` hold.
-    pub(crate) fn new(
-        network: &'a Network,
-        layer: LayerId,
-        ranges: &'a ValueMap<Range>,
-        cuts: &'a [Cut],
-        rows: usize,
-    ) -> Self {
+    /// On the piece of the domain that `cuts` leave, where the known ranges hold.
+    pub(crate) fn new(known: Known<'a>, cuts: &'a [Cut], rows: usize) -> Self {
+        let Known { network, domain, layer, ranges } = known;
         let start = network.pre_activation(layer);
         let lines = network.layers().take_while(|&before| before < layer).map(|layer| {
             let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
@@ -164,6 +161,7 @@ impl<'a> Pass<'a> {
         });
         Self {
             network,
+            domain,
             start,
             ranges,
             rows,
@@ -228,7 +226,7 @@ impl<'a> Pass<'a> {
         self.network.activation(layer)
     }
 
-    /// The domain.
+    /// The box around the domain.
     pub(crate) fn input(&self) -> &'a Range {
         &self.ranges[ValueId::INPUT]
     }
@@ -298,19 +296,17 @@ impl<'a> Pass<'a> {
             }
         };
         let linear = walk::back(network, start, first, relax);
-        let range = &ranges[ValueId::INPUT];
         let mut sums = linear.constants;
         self.corners.clear();
         self.coefficients = linear.coefficients;
         if let Some(tilted) = &self.tilted {
-            sums[0] += tilted.give(range, &mut self.coefficients);
+            sums[0] += tilted.give(&ranges[ValueId::INPUT], &mut self.coefficients);
         }
-        for (sum, row) in sums.iter_mut().zip(self.coefficients.chunks_exact(range.lower.len())) {
-            for ((&c, &lo), &hi) in row.iter().zip(&range.lower).zip(&range.upper) {
-                let end = if c > 0.0 { hi } else { lo };
-                *sum += c * end;
-                self.corners.push(end);
-            }
+        for (sum, row) in sums.iter_mut().zip(self.coefficients.chunks_exact(self.domain.len())) {
+            let first = self.corners.len();
+            self.corners.extend_from_slice(self.domain.hull().lo());
+            self.domain.maximise(row, &mut self.corners[first..]);
+            row.iter().zip(&self.corners[first..]).for_each(|(c, x)| *sum += c * x);
         }
         sums
     }

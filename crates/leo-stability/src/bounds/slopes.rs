@@ -5,9 +5,10 @@
 //! derivative with respect to a slope is the unit's coefficient times its pre-activation in the relaxed network, where
 //! every ReLU is replaced by its line. So: substitute backward, evaluate forward, take a step, and keep the best.
 
-use leo_check::{Range, Slopes, Target};
-use leo_network::{LayerId, Network, ValueMap};
+use leo_check::{Slopes, Target};
+use leo_network::Network;
 
+use crate::bounds::Known;
 use crate::bounds::relaxed::{Pass, chosen_slopes};
 use crate::budget::Budget;
 
@@ -19,15 +20,9 @@ pub(crate) fn block(network: &Network) -> usize {
     ((1 << 20) / network.widest().max(1)).clamp(1, 64)
 }
 
-/// Slopes for some bounds of pre-activations of a layer, all of which `ranges` give ranges of the values before.
-pub(crate) fn improved(
-    network: &Network,
-    layer: LayerId,
-    ranges: &ValueMap<Range>,
-    bounds: &[Target],
-    budget: &Budget<'_>,
-) -> Vec<Slopes> {
-    let mut pass = Pass::new(network, layer, ranges, &[], bounds.len());
+/// Slopes for some bounds of pre-activations of a layer.
+pub(crate) fn improved(known: Known<'_>, bounds: &[Target], budget: &Budget<'_>) -> Vec<Slopes> {
+    let mut pass = Pass::new(known, &[], bounds.len());
     let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
     let mut kept: Vec<Slopes> = (0..bounds.len()).map(|row| chosen_slopes(&pass.lines, row)).collect();
     for step in 0..STEPS {

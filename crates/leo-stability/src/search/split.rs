@@ -16,10 +16,10 @@ use rayon::prelude::*;
 use super::reduced::{Affine, Reduced};
 use super::solver::Program;
 use super::{Cut, Optimum, Outcome};
-use crate::bounds::Question;
 use crate::bounds::front::Tilted;
 use crate::bounds::refine::Refinement;
 use crate::bounds::relaxed::{self, Choice, Pass, is_free, is_open};
+use crate::bounds::{Known, Question};
 use crate::witness::Probe;
 
 /// How many steps a piece's bound is improved by; the same where nothing is left to cut and there is no linear program; and how often it is
@@ -122,7 +122,7 @@ enum Settled {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(question: Question<'a>, reduced: Option<&'a Arc<Reduced>>) -> Self {
-        let Question { network, layer, ranges, target: bound, .. } = question;
+        let Question { known: Known { network, layer, ranges, .. }, target: bound, .. } = question;
         let target = reduced.map(|reduced| reduced.target(network, layer, ranges, bound));
         let range = &ranges[network.pre_activation(layer)];
         let (lower, upper) = (range.lower[bound.unit], range.upper[bound.unit]);
@@ -136,7 +136,7 @@ impl<'a> Search<'a> {
     pub(crate) fn go_on(&mut self, tree: Tree, open: &[usize]) {
         self.open.clear();
         let open: HashSet<usize> = open.iter().copied().collect();
-        let mut whole = self.pass(self.question.ranges, &[]);
+        let mut whole = self.pass(self.question.known.ranges, &[]);
         whole.backward(&[self.question.target]);
         let plain = whole.plain_choice();
         let mut leaves = 0;
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
                 open.push(*leaves);
                 let start = pieces.get(&place).and_then(|piece| Some((piece, piece.start.as_ref()?)));
                 start.map_or_else(plain_leaf, |(piece, start)| {
-                    let mut pass = self.pass(self.question.ranges, &piece.cuts);
+                    let mut pass = self.pass(self.question.known.ranges, &piece.cuts);
                     pass.begin_with(start);
                     pass.multipliers.last_mut().into_iter().for_each(|last| *last = piece.multiplier);
                     pass.leaf()
@@ -256,7 +256,7 @@ impl<'a> Search<'a> {
 
     /// Looks for a proof without any cut, by a linear program that others may have used before.
     pub(crate) fn relax(&self, program: &mut Option<Program>, probe: &mut Probe<'_>) -> Outcome {
-        let mut pass = self.pass(self.question.ranges, &[]);
+        let mut pass = self.pass(self.question.known.ranges, &[]);
         match self.ask_program(&mut pass, program, self.target.as_ref()) {
             Some((_, bound)) if bound < self.clear => Outcome::Proved(pass.leaf()),
             Some((optimum, _)) => probe.shows(&optimum.point).map_or(Outcome::Open, Outcome::Refuted),
@@ -268,12 +268,12 @@ impl<'a> Search<'a> {
     where
         'a: 's,
     {
-        Pass::new(self.question.network, self.question.layer, ranges, cuts, 1)
+        Pass::new(Known { ranges, ..self.question.known }, cuts, 1)
     }
 
     /// Tries to settle a piece without cutting it.
     fn settle(&self, piece: &Piece, probe: &mut Probe<'_>) -> Settled {
-        let Question { network, ranges, target, front, budget, .. } = self.question;
+        let Question { known: Known { network, ranges, .. }, target, front, budget } = self.question;
         let mut ranges = ranges.clone();
         for Cut { unit: UnitId { layer, unit }, side } in &piece.cuts {
             let range = &mut ranges[network.pre_activation(*layer)];
@@ -452,7 +452,7 @@ impl<'a> Search<'a> {
         let mut best: Option<(f64, Place)> = None;
         for &place in candidates.iter().take(TRIES) {
             let Place { unit: UnitId { layer, unit }, multipliers } = place;
-            let value = self.question.network.pre_activation(layer);
+            let value = self.question.known.network.pre_activation(layer);
             let (lower, upper) = (ranges[value].lower[unit], ranges[value].upper[unit]);
             let gains = [Side::Lower, Side::Upper].map(|side| {
                 (ranges[value].lower[unit], ranges[value].upper[unit]) = match side {

@@ -17,7 +17,7 @@ use leo_network::{LayerId, Workspace};
 use rayon::prelude::*;
 
 use super::gradient::gradients;
-use super::{Best, Found, Witnesses, between};
+use super::{Best, Found, Witnesses};
 use crate::budget::Budget;
 
 /// How many points that are known already are looked through for good ones to set out from.
@@ -126,11 +126,10 @@ impl Witnesses<'_> {
         for row in points.len() / inputs..count {
             // Corners where few inputs are high, and corners where many are.
             let high = random.f64();
-            for (&lo, &hi) in self.domain.lo().iter().zip(self.domain.hi()) {
+            points.extend(self.domain.at(|| {
                 let share = random.f64();
-                let share = if row % 2 == 0 { f64::from(u8::from(share < high)) } else { share };
-                points.push(between(lo, hi, share));
-            }
+                if row % 2 == 0 { f64::from(share < high) } else { share }
+            }));
         }
         points
     }
@@ -177,15 +176,10 @@ impl Witnesses<'_> {
         for ((point, direction), slopes) in rows.zip(slopes.chunks_exact(inputs)) {
             // Steps count alike, however steep it was there.
             let size = slopes.iter().map(|slope| slope.abs()).sum::<f64>().max(f64::MIN_POSITIVE);
-            let bounds = self.domain.lo().iter().zip(self.domain.hi());
-            for (((x, direction), &slope), (&lo, &hi)) in point.iter_mut().zip(direction).zip(slopes).zip(bounds) {
+            for (direction, slope) in direction.iter_mut().zip(slopes) {
                 *direction = MOMENTUM * *direction + goal.side.sign() * slope / size;
-                if *direction > 0.0 {
-                    *x = (*x + stride * (hi - lo)).min(hi);
-                } else if *direction < 0.0 {
-                    *x = (*x - stride * (hi - lo)).max(lo);
-                }
             }
+            self.domain.step_by(point, direction, stride);
         }
     }
 }

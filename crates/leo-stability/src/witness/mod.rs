@@ -13,9 +13,12 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use leo_check::{Precision, Range, Side, Target, extend_errors, pieces_at};
-use leo_network::{Array, Domain, DomainError, Evaluator, LayerId, Network, UnitId, ValueMap, Values, Workspace};
+use leo_network::{
+    Array, Domain, DomainError, Evaluator, LayerId, Network, UnitId, ValueMap, Values, Workspace, between,
+};
 use rayon::prelude::*;
 
+use crate::bounds::Known;
 use crate::bounds::relaxed::Pass;
 use crate::budget::Budget;
 pub(crate) use ascent::Effort;
@@ -105,10 +108,10 @@ impl<'n> Witnesses<'n> {
         let mut random = Rng::with_seed(seed);
         let mut points = Vec::with_capacity(RANDOM_POINTS * self.domain.len());
         for point in 0..RANDOM_POINTS {
-            for (&lo, &hi) in self.domain.lo().iter().zip(self.domain.hi()) {
-                let share = if point % 2 == 0 { random.f64() } else { f64::from(random.u8(0..2)) };
-                points.push(between(lo, hi, share));
-            }
+            points.extend(match point % 2 == 0 {
+                true => self.domain.at(|| random.f64()),
+                false => self.domain.at(|| f64::from(random.u8(0..2))),
+            });
         }
         self.look_at(&points);
     }
@@ -225,7 +228,7 @@ impl<'n> Witnesses<'n> {
         // Corners first: they take less room in a file.
         let mut order: Vec<(bool, usize, Target)> = Vec::new();
         for (index, &UnitId { layer, unit }) in units.iter().enumerate() {
-            let is_inner = |target| !self.domain.is_corner(&self.best(layer, target).point);
+            let is_inner = |target| self.domain.hull().corner_of(&self.best(layer, target).point).is_none();
             order.extend(Target::both(unit).map(|target| (is_inner(target), index, target)));
         }
         order.sort_by_key(|&(inner, ..)| inner);
@@ -299,13 +302,7 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
-    pub(crate) fn look_at_corners(
-        &mut self,
-        layer: LayerId,
-        ranges: &ValueMap<Range>,
-        bounds: &[Target],
-        budget: &Budget<'_>,
-    ) {
+    pub(crate) fn look_at_corners(&mut self, known: Known<'_>, bounds: &[Target], budget: &Budget<'_>) {
         if bounds.is_empty() {
             // Even a workspace for nothing takes time that grows with the network.
             return;
@@ -318,7 +315,7 @@ impl<'n> Witnesses<'n> {
                     if budget.is_exhausted() {
                         return Vec::new();
                     }
-                    let mut pass = Pass::new(self.network, layer, ranges, &[], bounds.len());
+                    let mut pass = Pass::new(known, &[], bounds.len());
                     pass.backward(bounds);
                     self.scan(workspace, &pass.corners)
                 },
@@ -360,19 +357,11 @@ impl<'n> Witnesses<'n> {
         let mut points = Vec::with_capacity(STRIDES.len() * starts.len());
         let rows = gradients.chunks_exact(inputs).zip(starts.chunks_exact(inputs));
         for ((gradient, start), target) in rows.zip(lacking) {
+            let uphill: Vec<f64> = gradient.iter().map(|slope| target.side.sign() * slope).collect();
+            let mut corner = start.to_vec();
+            self.domain.maximise(&uphill, &mut corner);
             for stride in STRIDES {
-                let bounds = self.domain.lo().iter().zip(self.domain.hi());
-                for ((&slope, &from), (&lo, &hi)) in gradient.iter().zip(start).zip(bounds) {
-                    let uphill = target.side.sign() * slope;
-                    let corner = if uphill > 0.0 {
-                        hi
-                    } else if uphill < 0.0 {
-                        lo
-                    } else {
-                        from
-                    };
-                    points.push(between(from, corner, stride));
-                }
+                points.extend(start.iter().zip(&corner).map(|(&from, &to)| between(from, to, stride)));
             }
         }
         self.scan(workspace, &points)
@@ -400,14 +389,5 @@ impl Probe<'_> {
         let values = evaluator.forward(&mut self.workspace, &self.point);
         let number = values.get(network.pre_activation(self.layer))[self.target.unit] - self.witnesses.knot(self.layer);
         (self.target.side.sign() * number > self.error).then(|| self.point.clone())
-    }
-}
-
-/// A point between two others; the ends exactly.
-fn between(from: f64, to: f64, share: f64) -> f64 {
-    match share {
-        0.0 => from,
-        1.0 => to,
-        _ => (from + share * (to - from)).clamp(from.min(to), from.max(to)),
     }
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use leo_check::{Certificate, Numbers, Sealed, verify_watched};
+use leo_check::{Certificate, Sealed, verify_watched};
 use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, observe, settled_answers};
 use leo_network::onnx::{Document, Float};
-use leo_network::{Domain, Format, Model, is_same_file, read_text_file};
+use leo_network::{Domain, Format, Model, Numbers, is_same_file, read_text_file};
 use leo_stability::Status;
 
 use crate::accuracy::{self, Accuracy};
