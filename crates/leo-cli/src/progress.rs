@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use leo_check::Step;
-use leo_stability::{By, Standing};
+use leo_stability::{Standing, Technique};
 use leo_train::{DataSet, Job, Outcome, Progress, Training};
 
 use crate::console::Console;
-use crate::search;
 
 /// How far all trainings are together, and how the last of them to say something goes.
 pub struct TrainingBar {
@@ -227,10 +226,9 @@ impl AnalysisBar {
 }
 
 impl leo_stability::Progress for AnalysisBar {
-    fn begins(&self, standing: Standing, step: By, units: usize) {
+    fn begins(&self, standing: Standing, step: Technique, units: usize) {
         let Standing { layer, layers, decided, left } = standing;
-        let what =
-            format!("layer {layer}/{layers}, {}; {decided} units decided, {left} left here", search::in_words(step));
+        let what = format!("layer {layer}/{layers}, {}; {decided} units decided, {left} left here", step.in_words);
         self.steps.begin(what, units);
     }
 

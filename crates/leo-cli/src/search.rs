@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use leo_network::Array;
-use leo_stability::{By, Engine, HAS_SOLVER, Options, Stopped};
+use leo_stability::{Engine, HAS_SOLVER, Options, Stopped};
 use rayon::ThreadPoolBuilder;
 
 use crate::args::{EngineName, SearchArguments};
@@ -63,19 +63,5 @@ pub fn reason(stopped: Stopped) -> &'static str {
         Stopped::Interrupted => "interrupted",
         Stopped::OutOfTime => "time limit",
         Stopped::OutOfMemory => "memory limit",
-    }
-}
-
-/// What people call a step of the search.
-pub fn in_words(step: By) -> &'static str {
-    match step {
-        By::Interval => "intervals",
-        By::Linear => "linear bounds",
-        By::Slopes => "better slopes",
-        By::Tilt => "tilted lines",
-        By::Lp => "linear programs",
-        By::Split => "case distinctions",
-        By::Milp => "mixed-integer programs",
-        By::Witness => "inputs that show it",
     }
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use comfy_table::CellAlignment::{Left, Right};
 use leo_network::Network;
-use leo_stability::{By, Layer, Status, Unit};
+use leo_stability::{Layer, Status, Technique, Unit};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -90,7 +90,8 @@ pub fn print(layers: &[LayerReport], totals: &Totals, seconds: f64, console: &Co
         kinds.add_row([one_line(name)].into_iter().chain(numbers).chain([format!("{:.1}", 1e3 * seconds)]));
     }
     writeln!(out, "{kinds}")?;
-    let used: Vec<&str> = By::ALL.into_iter().map(name_of).filter(|name| totals.by.contains_key(name)).collect();
+    let used: Vec<&str> =
+        Technique::all().into_iter().map(|by| by.name).filter(|name| totals.by.contains_key(name)).collect();
     if !used.is_empty() {
         let columns: Vec<_> =
             [("decided by", Left)].into_iter().chain(used.iter().map(|&name| (name, Right))).collect();
@@ -113,22 +114,8 @@ impl UnitReport {
             Status::Undecided => "undecided",
         };
         let witnesses = unit.witnesses.clone().map(|[off, on]| WitnessReport { off, on });
-        let (by, trusted) = (unit.by.map(name_of), unit.trusted);
+        let (by, trusted) = (unit.by.map(|by| by.name), unit.trusted);
         Self { status, lower: unit.lower, upper: unit.upper, by, trusted, witnesses }
-    }
-}
-
-/// What reports call a step.
-pub fn name_of(by: By) -> &'static str {
-    match by {
-        By::Interval => "interval",
-        By::Linear => "linear",
-        By::Slopes => "slopes",
-        By::Tilt => "tilt",
-        By::Lp => "lp",
-        By::Split => "split",
-        By::Milp => "milp",
-        By::Witness => "witness",
     }
 }
 
@@ -146,7 +133,7 @@ impl Totals {
             } += 1;
             totals.trusted += usize::from(unit.trusted);
             if let Some(by) = unit.by {
-                *totals.by.entry(name_of(by)).or_default() += 1;
+                *totals.by.entry(by.name).or_default() += 1;
             }
         }
         totals

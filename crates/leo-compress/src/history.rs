@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use leo_check::{Correspondence, Expression};
 use leo_network::op::Op;
 use leo_network::{Network, Node, UnitId, ValueId};
-use leo_stability::{By, Layer, Status};
+use leo_stability::{Layer, Status};
 
 use crate::plan::Rule;
 
@@ -62,9 +62,7 @@ impl History {
     /// Whether all units were decided, and the stable ones without a search.
     pub(crate) fn is_plain(&self) -> bool {
         self.layers.iter().flat_map(|layer| &layer.units).all(|unit| match unit.status {
-            Status::Stable(_) => {
-                matches!(unit.by, Some(By::Interval | By::Linear | By::Slopes))
-            }
+            Status::Stable(_) => unit.by.is_some_and(|by| by.is_plain),
             Status::Unstable => true,
             Status::Undecided => false,
         })

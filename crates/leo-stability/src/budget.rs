@@ -1,7 +1,7 @@
 //! How long an analysis may go on, and how much memory it may take.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Why an analysis stopped before it was through.
@@ -23,13 +23,13 @@ pub(crate) struct Limits<'a> {
     /// In bytes.
     memory: Option<u64>,
     /// What it was that first ran out.
-    stopped: OnceLock<Stopped>,
+    stopped: Mutex<Option<Stopped>>,
 }
 
 impl<'a> Limits<'a> {
     pub(crate) fn new(stop: Option<&'a AtomicBool>, time: Option<Duration>, memory: Option<u64>) -> Self {
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
-        Self { stop, deadline, memory, stopped: OnceLock::new() }
+        Self { stop, deadline, memory, stopped: Mutex::default() }
     }
 
     /// Everything.
@@ -48,7 +48,16 @@ impl<'a> Limits<'a> {
 
     /// What it was that first ran out, if anything did.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().copied()
+        *self.what_stopped()
+    }
+
+    /// Forgets that a share of the time was used up.
+    pub(crate) fn go_on(&self) {
+        *self.what_stopped() = None;
+    }
+
+    fn what_stopped(&self) -> MutexGuard<'_, Option<Stopped>> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,7 +90,7 @@ impl Budget<'_> {
         } else {
             return false;
         };
-        let _ = self.limits.stopped.set(cause);
+        self.limits.what_stopped().get_or_insert(cause);
         self.exhausted.store(true, Ordering::Relaxed);
         true
     }

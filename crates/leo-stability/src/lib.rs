@@ -6,12 +6,12 @@
 mod analysis;
 mod bounds;
 mod budget;
-mod programs;
 mod record;
 // Without a solver, what only it needs is not used.
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
 mod state;
+mod technique;
 mod verdict;
 mod walk;
 mod witness;
@@ -26,7 +26,8 @@ use leo_network::{Array, Domain, DomainError, LayerId, Network};
 pub use budget::Stopped;
 pub use leo_check::Status;
 pub use state::State;
-pub use verdict::{By, Unit};
+pub use technique::Technique;
+pub use verdict::Unit;
 pub use witness::gradient::gradients;
 
 /// Whether this build can solve linear and mixed-integer programs.
@@ -81,7 +82,7 @@ pub struct Options<'a> {
 /// Is told how an analysis goes.
 pub trait Progress: Sync {
     /// A step begins, for so many units of a layer, or bounds of them.
-    fn begins(&self, standing: Standing, step: By, units: usize);
+    fn begins(&self, standing: Standing, step: Technique, units: usize);
     /// It is through with one of them.
     fn one_done(&self);
 }
@@ -124,8 +125,8 @@ pub struct Analysis<'n> {
     /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
     /// search has its share.
     pub stopped: Option<Stopped>,
-    /// How long the steps took that can take long, in all layers together.
-    pub steps: BTreeMap<By, Duration>,
+    /// How long the techniques took that can take long, in all layers together.
+    pub steps: BTreeMap<Technique, Duration>,
     /// All that is proved.
     pub facts: Facts<'n>,
     /// How to prove it again.

@@ -2,7 +2,7 @@
 
 use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
-use leo_stability::{By, Engine, HAS_SOLVER, Options, Status, analyze};
+use leo_stability::{Engine, HAS_SOLVER, Options, Status, Technique, analyze};
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
 
@@ -49,7 +49,7 @@ fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::err
     let network = builder.finish(vec![h])?;
     let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?.layers;
     let unit = &layers[1].units[0];
-    assert_eq!((unit.status, unit.by), (Status::OFF, Some(By::Split)), "{unit:?}");
+    assert_eq!((unit.status, unit.by), (Status::OFF, Some(Technique::SPLIT)), "{unit:?}");
     Ok(())
 }
 /// One weight is -1, and all others are so small that a solver's tolerance swallows them: it takes the unit for always off. With the first input at 0 and
@@ -98,7 +98,10 @@ fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
     };
     let alone = answers(1)?;
     let searched = |by| alone.iter().flatten().filter(|unit| unit.by == Some(by)).count();
-    assert!(!HAS_SOLVER || searched(By::Split) + searched(By::Lp) > 0, "there is something to search for");
+    assert!(
+        !HAS_SOLVER || searched(Technique::SPLIT) + searched(Technique::LP) > 0,
+        "there is something to search for"
+    );
     assert_eq!(alone, answers(2)?);
     assert_eq!(alone, answers(5)?);
     Ok(())

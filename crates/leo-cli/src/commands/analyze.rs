@@ -110,7 +110,7 @@ impl Report {
             stopped: analysis.stopped.map(search::reason),
             layers: analysis.layers.iter().map(|layer| LayerReport::new(model.network(), layer)).collect(),
             totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
-            steps: analysis.steps.iter().map(|(&step, time)| (stability::name_of(step), time.as_secs_f64())).collect(),
+            steps: analysis.steps.iter().map(|(&step, time)| (step.name, time.as_secs_f64())).collect(),
         }
     }
 

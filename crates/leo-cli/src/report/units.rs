@@ -8,7 +8,6 @@ use leo_stability::{Layer, Status, Unit};
 
 use crate::number::{lower, upper};
 use crate::output::{counted, listed};
-use crate::search;
 
 /// How many marks a layer may have.
 pub const MOST_MARKS: usize = 400;
@@ -195,7 +194,7 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
 }
 
 fn decided_by(unit: &Unit) -> String {
-    let by = unit.by.map_or("nothing", search::in_words);
+    let by = unit.by.map_or("nothing", |by| by.in_words);
     if unit.trusted { format!("{by}: the solver says so, no proof confirms it") } else { by.to_owned() }
 }
 

@@ -2,30 +2,48 @@
 
 use std::sync::Arc;
 
-use leo_check::{Range, Side, Target};
+use leo_check::{Range, Side, Status, Target};
 use leo_network::ValueMap;
 use rayon::prelude::*;
 
-use crate::analysis::{NODES, PIECES, Run};
+use super::{Cost, Step, Technique};
+use crate::analysis::{PIECES, Run};
 use crate::search::reduced::Reduced;
 use crate::search::split::Search;
 use crate::search::{Claim, Outcome, solver};
 use crate::verdict::Verdict;
 use crate::witness::Probe;
-use crate::{By, Status};
 
+pub(super) const TECHNIQUE: Technique = Technique { name: "milp", in_words: "mixed-integer programs", is_plain: false };
+
+/// Asks a program for each bound, where all else has failed.
+pub(super) const ASK: Step = Step {
+    technique: TECHNIQUE,
+    cost: Cost::Share,
+    when: |run| run.is_open() && run.reduced().is_some(),
+    attempt: |run| run.mixed_integer_programs(),
+};
+
+/// The paper's way.
+pub(super) const DECIDE: Step =
+    Step { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.decide_by_programs() };
+
+/// How large a program's search tree may be.
+const NODES: usize = 2000;
 /// How many more pieces a case distinction is worth if a mixed-integer program says that the bound holds.
 const CONFIDENCE: usize = 8;
 
 impl Run<'_, '_> {
     /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
-    pub(crate) fn mixed_integer_programs(&mut self, reduced: &Arc<Reduced>) {
+    pub(crate) fn mixed_integer_programs(&mut self) {
         let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
-        self.attempt(By::Milp, &open, 1, |run, _, bound, probe| {
+        self.attempt(TECHNIQUE, &open, 1, |run, _, bound, probe| {
             let start = run.witnesses.nearest(run.stage.layer, bound);
-            let claim = run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe);
-            (run.follow_up(bound, Some(reduced), claim.as_ref(), pieces), claim)
+            let reduced = run.reduced();
+            let claim =
+                reduced.and_then(|reduced| run.claim(bound, run.checker.ranges(), reduced, start, nodes, probe));
+            (run.follow_up(bound, reduced, claim.as_ref(), pieces), claim)
         });
     }
 
@@ -67,8 +85,8 @@ impl Run<'_, '_> {
     /// to be proved.
     pub(crate) fn decide_by_programs(&mut self) {
         // Where it is too late to ask, what earlier programs found may still decide something.
-        let by = if self.budget.is_exhausted() { By::Witness } else { By::Milp };
-        self.begin(By::Milp, self.stage.verdicts.len());
+        let by = if self.budget.is_exhausted() { Technique::WITNESS } else { TECHNIQUE };
+        self.begin(TECHNIQUE, self.stage.verdicts.len());
         let known = self.believed.len();
         self.believed.extend_from_slice(&self.checker.ranges().as_slice()[known..]);
         let Some(answers) = self.ask_about_all() else { return };
@@ -85,19 +103,19 @@ impl Run<'_, '_> {
             held.extend((claim.bound <= 0.0).then_some(*target));
         }
         self.settle_unstable(by);
-        self.prove_linear(By::Milp, &held);
+        self.prove_linear(TECHNIQUE, &held);
         if self.options.trust_solver {
             return self.trust(&answers);
         }
         held.retain(|target| self.stage.verdicts[target.unit].is_none());
-        let reduced = self.reduced(self.checker.ranges());
+        let reduced = self.reduced_by(self.checker.ranges());
         let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
-        self.attempt(By::Milp, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
+        self.attempt(TECHNIQUE, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
     }
 
     /// What programs claim about all units of the layer.
     fn ask_about_all(&self) -> Option<Vec<(Target, Claim)>> {
-        let reduced = self.reduced(&self.believed)?;
+        let reduced = self.reduced_by(&self.believed)?;
         let nodes = self.options.nodes.unwrap_or(usize::MAX);
         let ask = |unit: usize| {
             let mut claims = Vec::new();
@@ -139,7 +157,7 @@ impl Run<'_, '_> {
             } else {
                 continue;
             };
-            *verdict = Some(Verdict { status, by: By::Milp, trusted: true });
+            *verdict = Some(Verdict { status, by: TECHNIQUE, trusted: true });
         }
     }
 }

@@ -1,0 +1,97 @@
+//! The techniques of the search, a file each, and the order in which they are tried.
+//!
+//! A file has what its [`Technique`] is called, and its [`Step`]s: when they are worth trying, whether they spend the layer's
+//! share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`]. What they have in common, from
+//! asking the checker to keeping a proof, is [`Run`]'s.
+
+mod interval;
+mod linear;
+mod lp;
+mod milp;
+mod slopes;
+mod split;
+mod tilt;
+mod witness;
+
+use crate::Engine;
+use crate::analysis::Run;
+
+/// A way to decide units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Technique {
+    /// What files call it.
+    pub name: &'static str,
+    /// What people call it.
+    pub in_words: &'static str,
+    /// Whether it decides what it decides without a search.
+    pub is_plain: bool,
+}
+
+impl Technique {
+    /// Two inputs, one on either side of a knot.
+    pub const WITNESS: Self = witness::TECHNIQUE;
+    /// A case distinction with linear bounds.
+    pub const SPLIT: Self = split::TECHNIQUE;
+    /// A linear program.
+    pub const LP: Self = lp::TECHNIQUE;
+
+    /// All of them, from the cheapest to the most expensive.
+    pub fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for step in PIPELINE {
+            if !all.contains(&step.technique) {
+                all.push(step.technique);
+            }
+        }
+        all
+    }
+}
+
+/// What a step may spend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cost {
+    /// Nothing worth measuring: it makes use of what is known.
+    Nothing,
+    /// What it takes.
+    Little,
+    /// The layer's share of the time that is left, which it shares with the steps after it.
+    Share,
+}
+
+/// A part of a technique, as it is tried on a layer.
+pub(crate) struct Step {
+    pub(crate) technique: Technique,
+    pub(crate) cost: Cost,
+    /// Whether there is anything to do.
+    pub(crate) when: fn(&Run<'_, '_>) -> bool,
+    pub(crate) attempt: fn(&mut Run<'_, '_>),
+}
+
+/// What is tried, in this order.
+const PIPELINE: &[Step] = &[
+    interval::READ_OFF,
+    witness::READ_OFF,
+    linear::RECALL,
+    linear::BOUND,
+    witness::CLIMB,
+    slopes::IMPROVE,
+    tilt::NARROW,
+    witness::ASCEND,
+    tilt::GO_BACK,
+    tilt::TILT,
+    lp::RELAX,
+    witness::ASCEND_LONGER,
+    split::SPLIT,
+    milp::ASK,
+];
+
+/// The same for the paper's way.
+const PAPER: &[Step] = &[milp::DECIDE];
+
+/// What an engine tries.
+pub(crate) fn pipeline(engine: Engine) -> &'static [Step] {
+    match engine {
+        Engine::Auto | Engine::Bounds => PIPELINE,
+        Engine::Milp => PAPER,
+    }
+}

@@ -1,0 +1,66 @@
+//! Branch and bound on units (Bunel et al. 2018), with linear bounds and multipliers at the leaves (beta-CROWN, Wang et al. 2021).
+
+use leo_check::{BoundProof, Target};
+use rayon::prelude::*;
+
+use super::{Cost, Step, Technique};
+use crate::analysis::{PIECES, Run};
+use crate::record;
+use crate::search::Outcome;
+use crate::search::split::Search;
+use crate::state::Draft;
+
+pub(super) const TECHNIQUE: Technique = Technique { name: "split", in_words: "case distinctions", is_plain: false };
+
+pub(super) const SPLIT: Step =
+    Step { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.split() };
+
+/// How many pieces are looked at for every bound before any gets more, and how many times as many it then gets.
+const FIRST_PIECES: usize = 64;
+const MORE_PIECES: usize = 4;
+
+impl Run<'_, '_> {
+    fn split(&mut self) {
+        let open = self.open_bounds();
+        let most = self.options.nodes.unwrap_or(PIECES);
+        self.begin(TECHNIQUE, open.len());
+        let this = &*self;
+        let begin = |&bound: &Target| {
+            let mut search = Search::new(this.question(bound), this.reduced());
+            if let Some(draft) = this.stage.drafts.iter().find(|draft| draft.proof.target == bound) {
+                search.go_on(draft.proof.tree.clone(), &draft.open);
+            }
+            (bound, search, Outcome::Open)
+        };
+        let mut searches: Vec<(Target, Search<'_>, Outcome)> = open.iter().map(begin).collect();
+        let mut pieces = FIRST_PIECES;
+        loop {
+            searches.par_iter_mut().with_max_len(1).for_each(|(bound, search, outcome)| {
+                if matches!(outcome, Outcome::Open) {
+                    *outcome = search.run(pieces.min(most), || this.witnesses.probe(this.stage.layer, *bound));
+                    if !matches!(outcome, Outcome::Open) {
+                        this.one_done();
+                    }
+                }
+            });
+            let is_open = searches.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Open));
+            if !is_open || pieces >= most || this.budget.is_exhausted() {
+                break;
+            }
+            pieces *= MORE_PIECES;
+        }
+        let goes_on = this.budget.is_exhausted() && !this.limits.whole().is_exhausted();
+        let keeps = this.options.keep.is_some() || goes_on;
+        let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
+        for (target, search, outcome) in searches {
+            if keeps && matches!(outcome, Outcome::Open) {
+                let (mut tree, open) = search.draft();
+                record::trim(&mut tree, this.network, this.checker.ranges(), false);
+                drafts.push(Draft { proof: BoundProof { target, tree }, open });
+            }
+            outcomes.push((target, outcome, None));
+        }
+        self.stage.drafts = drafts;
+        self.take_over(TECHNIQUE, &open, outcomes);
+    }
+}

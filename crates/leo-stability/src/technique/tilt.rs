@@ -1,0 +1,77 @@
+//! Linear bounds with tilted lines above units of the first layer (the inequalities of Anderson et al. 2020, mixed), and slopes
+//! chosen with them: for what is open, and to tighten the bounds of the layers before.
+
+use leo_check::{Lines, Target};
+use leo_network::LayerId;
+use rayon::prelude::*;
+
+use super::{Cost, Step, Technique};
+use crate::analysis::{Run, has_exact_intervals};
+use crate::bounds::refine;
+use crate::bounds::relaxed::is_open;
+
+pub(super) const TECHNIQUE: Technique = Technique { name: "tilt", in_words: "tilted lines", is_plain: false };
+
+/// Makes the ranges narrower of a layer before the first one that needed that.
+pub(super) const NARROW: Step = Step {
+    technique: TECHNIQUE,
+    cost: Cost::Little,
+    when: |run| run.stage.layer.index() < run.narrow,
+    attempt: |run| run.narrow_ranges(),
+};
+
+/// The first layer whose ranges could be narrower is made so, and all that follow are looked at again.
+pub(super) const GO_BACK: Step = Step {
+    technique: TECHNIQUE,
+    cost: Cost::Little,
+    when: |run| run.narrow < run.stage.layer.index() && run.is_open(),
+    attempt: |run| {
+        let again = run.stage.layer.index();
+        run.go_back(LayerId::new(run.narrow));
+        run.narrow = again;
+        run.narrow_ranges();
+    },
+};
+
+/// Bounds what is open.
+pub(super) const TILT: Step =
+    Step { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.tilted_lines() };
+
+impl Run<'_, '_> {
+    /// Lines that are tilted, for what is open.
+    fn tilted_lines(&mut self) {
+        let open = self.open_bounds();
+        self.begin(TECHNIQUE, open.len());
+        let lines = self.best_lines(&open, true);
+        self.prove_lines(TECHNIQUE, &open, lines);
+    }
+
+    /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the narrower.
+    fn narrow_ranges(&mut self) {
+        if self.stage.narrow {
+            return;
+        }
+        self.stage.narrow = true;
+        if has_exact_intervals(self.network, self.stage.layer) {
+            return;
+        }
+        let (range, of) = (self.checker.range(self.stage.layer), self.network.activation(self.stage.layer));
+        let bounds = (0..range.lower.len()).filter(|&unit| is_open(of, range, unit)).flat_map(Target::both);
+        let bounds: Vec<Target> = bounds.collect();
+        self.begin(TECHNIQUE, bounds.len());
+        self.budget = self.limits.part(self.parts());
+        let lines = self.best_lines(&bounds, false);
+        self.stage.narrow = !self.budget.is_exhausted();
+        self.budget = self.limits.whole();
+        self.prove_lines(TECHNIQUE, &bounds, lines);
+    }
+
+    fn best_lines(&self, bounds: &[Target], stop_at_sign: bool) -> Vec<Lines> {
+        let best = |&bound: &Target| {
+            let lines = refine::best_lines(&self.question(bound), stop_at_sign);
+            self.one_done();
+            lines
+        };
+        bounds.par_iter().map(best).collect()
+    }
+}

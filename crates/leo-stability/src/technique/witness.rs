@@ -1,0 +1,57 @@
+//! Inputs that show units on both sides: projected gradient ascent (PGD, Madry et al. 2018) on pre-activations, from better starts the longer it takes.
+
+use super::{Cost, Step, Technique};
+use crate::analysis::Run;
+use crate::bounds::Known;
+use crate::witness::Effort;
+
+pub(super) const TECHNIQUE: Technique = Technique { name: "witness", in_words: "inputs that show it", is_plain: false };
+
+/// Decides what the points decide that were looked at.
+pub(super) const READ_OFF: Step =
+    Step { technique: TECHNIQUE, cost: Cost::Nothing, when: |_| true, attempt: |run| run.settle_unstable(TECHNIQUE) };
+
+/// Looks where linear bounds are attained, and climbs from there.
+pub(super) const CLIMB: Step =
+    Step { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.climb() };
+
+/// Climbs from many points, with shrinking steps.
+pub(super) const ASCEND: Step = Step {
+    technique: TECHNIQUE,
+    cost: Cost::Little,
+    when: |run| run.is_open(),
+    attempt: |run| run.search_harder(Effort::SHORT),
+};
+
+/// The same, and longer.
+pub(super) const ASCEND_LONGER: Step =
+    Step { cost: Cost::Share, attempt: |run| run.search_harder(Effort::LONG), ..ASCEND };
+
+impl Run<'_, '_> {
+    fn climb(&mut self) {
+        let open: Vec<usize> =
+            (0..self.stage.verdicts.len()).filter(|&unit| self.stage.verdicts[unit].is_none()).collect();
+        self.begin(TECHNIQUE, open.len());
+        if self.budget.is_exhausted() {
+            return;
+        }
+        let open_bounds = self.open_bounds();
+        let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
+        let known = Known { network, domain, layer: self.stage.layer, ranges };
+        self.witnesses.look_at_corners(known, &open_bounds, &self.budget);
+        self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
+        self.witnesses.climb(self.stage.layer, &open, &self.budget);
+        self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
+        self.settle_unstable(TECHNIQUE);
+    }
+
+    /// Looks once more for the inputs that open units lack.
+    fn search_harder(&mut self, effort: Effort) {
+        let open = self.open_bounds();
+        self.begin(TECHNIQUE, open.len());
+        self.witnesses.search_harder(self.stage.layer, &open, effort, self.options.seed, &self.budget);
+        let units: Vec<usize> = open.iter().map(|target| target.unit).collect();
+        self.witnesses.settle_doubts(self.stage.layer, &units, &self.budget);
+        self.settle_unstable(TECHNIQUE);
+    }
+}
