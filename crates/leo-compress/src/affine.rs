@@ -1,6 +1,6 @@
 //! Affine maps, `x -> W x + b`, on the way from one layer to the next.
 
-use leo_network::op::{Dense, Matrix};
+use leo_network::op::{Dense, Matrix, Sums};
 use leo_network::{NetworkError, add_product};
 
 /// An affine map in plain numbers. Unlike a [`Dense`], it may have no rows or no columns.
@@ -14,10 +14,12 @@ pub(crate) struct Affine {
 }
 
 impl Affine {
-    pub(crate) fn of(dense: &Dense) -> Self {
-        let weight = dense.weight();
-        let bias = dense.bias().map_or_else(|| vec![0.0; weight.rows()], <[f64]>::to_vec);
-        Self { rows: weight.rows(), columns: weight.columns(), weight: weight.values().to_vec(), bias }
+    /// What sums make of each vector along the innermost axis, if that is one matrix for all.
+    pub(crate) fn of(sums: &Sums<'_>) -> Option<Self> {
+        let (weight, bias) = sums.as_matrix()?;
+        let (rows, columns) = (weight.len() / sums.longest(), sums.longest());
+        let bias = bias.map_or_else(|| vec![0.0; rows], <[f64]>::to_vec);
+        Some(Self { rows, columns, weight: weight.to_vec(), bias })
     }
 
     pub(crate) fn zero(rows: usize, columns: usize) -> Self {

@@ -250,21 +250,24 @@ impl<'a> Search<'a> {
 
     /// What an affine map makes of an operand in this place, if it treats channels the same at each position.
     fn after_map(&self, node: &Node, map: &AffineMap, operand: ValueId, place: &Place) -> Option<Place> {
-        match (map, place) {
-            (AffineMap::Dense(dense), Place::Entry) => {
-                Some(Place::Within { entry: operand, layer: None, map: Some(Affine::of(dense)), matrices: 1 })
+        let place = place.clone();
+        match map.action(self.network.shape(operand)) {
+            Action::Sums(sums) => {
+                let next = Affine::of(&sums)?;
+                Some(match place {
+                    Place::Entry => Place::Within { entry: operand, layer: None, map: Some(next), matrices: 1 },
+                    Place::Within { entry, layer, map, matrices } => {
+                        let map = Some(map.map_or(next.clone(), |map| next.after(&map)));
+                        Place::Within { entry, layer, map, matrices: matrices + 1 }
+                    }
+                })
             }
-            (AffineMap::Dense(dense), Place::Within { entry, layer, map, matrices }) => {
-                let dense = Affine::of(dense);
-                let map = Some(map.as_ref().map_or_else(|| dense.clone(), |map| dense.after(map)));
-                Some(Place::Within { entry: *entry, layer: *layer, map, matrices: matrices + 1 })
+            Action::Move(_) | Action::Each(..) => {
+                let Place::Within { entry, layer, map, matrices } = place else { return None };
+                let diagonal = diagonal(self.network, node)?;
+                let map = Some(scaled(&map.unwrap_or_else(|| Affine::identity(diagonal.len())), &diagonal));
+                Some(Place::Within { entry, layer, map, matrices })
             }
-            (_, Place::Within { entry, layer, map, matrices }) => diagonal(self.network, node).map(|diagonal| {
-                let map = map.clone().unwrap_or_else(|| Affine::identity(diagonal.len()));
-                let map = Some(scaled(&map, &diagonal));
-                Place::Within { entry: *entry, layer: *layer, map, matrices: *matrices }
-            }),
-            (_, Place::Entry) => None,
         }
     }
 

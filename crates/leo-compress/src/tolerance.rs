@@ -177,8 +177,7 @@ impl Flow {
 
     /// What errors cost in what sums are made of.
     fn before(self, sums: &Sums<'_>, parties: usize) -> Self {
-        let weights: Vec<f64> = sums.weights().iter().map(|weight| weight.abs()).collect();
-        let sums = sums.with_weights(&weights);
+        let sums = sums.magnitudes();
         match self {
             Self::All(rows) => Self::All(sums.backward(&rows)),
             Self::Single(costs) => {

@@ -1,6 +1,6 @@
 //! The dense affine map.
 
-use super::{Kernel, Operands, Operator, Run};
+use super::{Action, ActionKind, Kernel, Map, Operands, Operator, Run, Sums};
 use crate::product::{Real, add_product_transposed};
 use crate::shape::{NetworkError, Shape, finite};
 
@@ -130,6 +130,16 @@ impl Run for Dense {
             weight: cast(self.weight.values()),
             bias: self.bias.as_deref().map_or_else(|| vec![T::default(); self.weight.rows()], cast),
         })
+    }
+}
+
+impl Map for Dense {
+    fn action(&self, operand: &Shape) -> Action<'_> {
+        Action::Sums(Sums::of_dense(self, operand))
+    }
+
+    fn kind(&self) -> ActionKind {
+        ActionKind::Sums
     }
 }
 

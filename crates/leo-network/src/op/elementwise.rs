@@ -1,6 +1,6 @@
 //! Element-wise arithmetic with a constant: input normalisation, biases, folded batch normalisation.
 
-use super::{Kernel, Operands, Operator, Run};
+use super::{Action, ActionKind, Kernel, Map, Operands, Operator, Run};
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape, finite};
 
@@ -139,6 +139,16 @@ impl Run for Elementwise {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         let constant = self.constant.expand(operands[0]).into_iter().map(T::from_f64).collect();
         Box::new(ElementwiseKernel { arithmetic: self.arithmetic, constant })
+    }
+}
+
+impl Map for Elementwise {
+    fn action(&self, operand: &Shape) -> Action<'_> {
+        Action::Each(self.arithmetic, self.constant.expand(operand))
+    }
+
+    fn kind(&self) -> ActionKind {
+        ActionKind::Each(self.arithmetic)
     }
 }
 

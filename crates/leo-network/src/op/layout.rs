@@ -1,6 +1,6 @@
 //! Changes of layout: the numbers stay, their places change.
 
-use super::{Kernel, Operands, Operator, Run};
+use super::{Action, ActionKind, Kernel, Map, Moves, Operands, Operator, Run};
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
@@ -41,6 +41,16 @@ impl Operator for Reshape {
 impl Run for Reshape {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(Copy)
+    }
+}
+
+impl Map for Reshape {
+    fn action(&self, _operand: &Shape) -> Action<'_> {
+        Action::Move(Moves::in_order())
+    }
+
+    fn kind(&self) -> ActionKind {
+        ActionKind::Move
     }
 }
 
@@ -118,6 +128,16 @@ impl Operator for Transpose {
             )));
         }
         Shape::new(self.order.iter().map(|&axis| extents[axis]).collect::<Vec<_>>())
+    }
+}
+
+impl Map for Transpose {
+    fn action(&self, operand: &Shape) -> Action<'_> {
+        Action::Move(Moves::new(self.sources(operand.extents())))
+    }
+
+    fn kind(&self) -> ActionKind {
+        ActionKind::Move
     }
 }
 

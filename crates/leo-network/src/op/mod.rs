@@ -1,22 +1,25 @@
 //! The operators of a network.
 //!
-//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an [`Activation`], and the [sum](Sum) of
-//! two values. The kinds of affine maps are a file each, and so are activations. To add a map (a convolution, say), write its file, add a variant to [`AffineMap`] and its arms in
-//! `affine.rs`, and teach the file formats about it.
+//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an
+//! [`Activation`], and the [sum](Sum) of two values. The kinds of affine maps are a file each, and so are activations. To add a map
+//! (a convolution, say), write its file, add its name to the list in `affine.rs`, and teach the file formats about it.
 
 mod affine;
 mod dense;
 mod elementwise;
 mod layout;
 mod sum;
+mod sums;
 
 pub use crate::activation::Relu;
-pub use affine::{Action, ActionKind, AffineMap, Moves, Sums};
+pub(crate) use affine::Map;
+pub use affine::{Action, ActionKind, AffineMap, Moves};
 pub use dense::{Dense, Matrix};
 pub(crate) use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
 pub use layout::{Reshape, Transpose};
 pub use sum::Sum;
+pub use sums::{Sums, Terms};
 
 use crate::activation::Activation;
 use crate::evaluate::Values;
@@ -114,7 +117,7 @@ impl Op {
     pub fn as_dense(&self) -> Option<&Dense> {
         match self.as_affine()? {
             AffineMap::Dense(dense) => Some(dense),
-            AffineMap::Elementwise(_) | AffineMap::Reshape(_) | AffineMap::Transpose(_) => None,
+            _ => None,
         }
     }
 
@@ -176,15 +179,3 @@ impl From<Sum> for Op {
         Self::Sum(sum)
     }
 }
-
-macro_rules! into_map {
-    ($($kind:ident),*) => {
-        $(impl From<$kind> for Op {
-            fn from(map: $kind) -> Self {
-                Self::Affine(AffineMap::$kind(map))
-            }
-        })*
-    };
-}
-
-into_map!(Dense, Elementwise, Reshape, Transpose);

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Dense;
-use crate::product::{Scalar, add_product, add_product_transposed};
+use crate::product::{Scalar, add_product_transposed};
 use crate::shape::Shape;
 use crate::vector::{add_multiple, dot};
 
@@ -121,7 +121,13 @@ impl<'a> Sums<'a> {
 
     /// The sums that rows of so many weights make of as many inputs.
     pub fn of_rows(weights: &'a [f64], inputs: usize) -> Self {
-        Self(Lies::Matrix { weights: weights.into(), inner: inputs, outer: weights.len() / inputs, bias: None, positions: 1 })
+        Self(Lies::Matrix {
+            weights: weights.into(),
+            inner: inputs,
+            outer: weights.len() / inputs,
+            bias: None,
+            positions: 1,
+        })
     }
 
     /// The same with the absolute values of all weights.
