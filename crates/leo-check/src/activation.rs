@@ -24,35 +24,45 @@ pub fn stable_piece<N: Number>(of: &Activation, lower: &N, upper: &N) -> Option<
     (first == last).then_some(first)
 }
 
-/// Where an activation can be largest, but for a multiple of its operand, on an interval: ends and knots, each with a piece that it is on.
-fn corners<'a, N: Number>(of: &'a Activation, at: &Interval<N>) -> impl Iterator<Item = (&'a Piece, N)> + use<'a, N> {
-    let [first, last] = touched(of, &at.lower, &at.upper);
-    let ends = [(&of.pieces()[first], at.lower.clone()), (&of.pieces()[last], at.upper.clone())];
-    let knots = (first..last).map(|index| (&of.pieces()[index], N::of(of.knots()[index])));
-    ends.into_iter().chain(knots)
-}
-
 /// Where what an activation makes of the numbers of an interval lies, less a multiple of these and a constant.
 pub fn beyond<N: Number>(of: &Activation, at: &Interval<N>, slope: f64, constant: f64) -> Interval<N> {
-    let [most, least] = [1.0, -1.0].map(|sign| {
-        let up = |sum: N| if sum.is_zero() { sum } else { sum.up() };
-        let above = |(piece, x): (&Piece, N)| {
-            let (difference, missing) = sum_and_error(piece.slope, -slope);
-            let linear = match missing == 0.0 {
-                true => multiple(sign * difference, &x),
-                false => up(multiple(sign * piece.slope, &x).plus(&multiple(-sign * slope, &x))),
-            };
-            let constants = [piece.constant, -constant].into_iter().filter(|constant| *constant != 0.0);
-            constants.fold(linear, |sum, constant| up(sum.plus(&N::of(sign * constant))))
+    let [first, last] = touched(of, &at.lower, &at.upper);
+    let mut all = value(&of.pieces()[first], &at.lower, slope, constant);
+    let mut add = |piece: usize, x: &N| {
+        let Interval { lower, upper } = value(&of.pieces()[piece], x, slope, constant);
+        (all.lower, all.upper) = (all.lower.smaller(&lower), all.upper.larger(&upper));
+    };
+    (first..last).for_each(|piece| add(piece, &N::of(of.knots()[piece])));
+    add(last, &at.upper);
+    all
+}
+
+/// Between what the line of a piece lies at a number, less a multiple of this and a constant.
+fn value<N: Number>(piece: &Piece, x: &N, slope: f64, constant: f64) -> Interval<N> {
+    let (difference, missing) = sum_and_error(piece.slope, -slope);
+    if missing == 0.0 && piece.constant == 0.0 && constant == 0.0 && [0.0, 1.0, -1.0].contains(&difference) {
+        let exactly = multiple(difference, x);
+        return Interval { lower: exactly.clone(), upper: exactly };
+    }
+    let up = |sum: N| if sum.is_zero() { sum } else { sum.up() };
+    let [above, below] = [1.0, -1.0].map(|sign| {
+        let linear = match missing == 0.0 {
+            true => multiple(sign * difference, x),
+            false => up(multiple(sign * piece.slope, x).plus(&multiple(-sign * slope, x))),
         };
-        largest(corners(of, at).map(above))
+        let constants = [piece.constant, -constant].into_iter().filter(|constant| *constant != 0.0);
+        constants.fold(linear, |sum, constant| up(sum.plus(&N::of(sign * constant))))
     });
-    Interval { lower: N::default().minus(&least), upper: most }
+    Interval { lower: below.negative(), upper: above }
 }
 
 /// Where what an activation makes of the numbers of an interval lies.
 pub(crate) fn image<N: Number>(of: &Activation, at: &Interval<N>) -> Interval<N> {
-    beyond(of, at, 0.0, 0.0)
+    match stable_piece(of, &at.lower, &at.upper).map(|piece| &of.pieces()[piece]) {
+        Some(piece) if piece.is_identity() => at.clone(),
+        Some(piece) if piece.is_zero() => Interval { lower: N::default(), upper: N::default() },
+        _ => beyond(of, at, 0.0, 0.0),
+    }
 }
 
 /// An upper bound of a multiple.
@@ -64,11 +74,6 @@ fn multiple<N: Number>(factor: f64, number: &N) -> N {
         _ if number.is_zero() => N::default(),
         _ => above(number.times(&N::of(factor))),
     }
-}
-
-/// The largest of some numbers, of which there are two at the least; nothing is known of it if nothing is known of one of them.
-fn largest<N: Number>(numbers: impl Iterator<Item = N>) -> N {
-    numbers.reduce(|most, number| most.larger(&number)).unwrap_or_default()
 }
 
 /// How much further a range must reach to one side for the line below a unit to follow the unit there: clearly, or rounding would decide where it reaches as far, which is common, and another
@@ -86,59 +91,59 @@ pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
 
 /// For a coefficient `c` on a unit whose pre-activation `z` lies in an interval, a line above `c f(z)`: the coefficient of `z`, and what is added then. Where slopes only grow, or only shrink, from piece to
 /// piece, one side of the unit has the chord and on the other the slope is free: it may be chosen. Whatever it is, the line is above.
-pub(crate) fn line_above<N: Number>(of: &Activation, c: &N, at: &Interval<N>, chosen: Option<f64>) -> (N, N) {
-    let [first, last] = touched(of, &at.lower, &at.upper);
-    let pieces = &of.pieces()[first..=last];
-    let slope = if pieces.len() == 1 {
-        pieces[0].slope
-    } else {
-        let is_free = match c.is_positive() {
-            true => pieces.is_sorted_by(|a, b| a.slope >= b.slope),
-            false => pieces.is_sorted_by(|a, b| a.slope <= b.slope),
-        };
-        let slope = match chosen.filter(|slope| is_free && !slope.is_nan()) {
-            None if is_free => default_slope(of, &at.lower, &at.upper),
-            None => chord(of, at),
-            Some(slope) => slope,
-        };
-        let slopes = || pieces.iter().map(|piece| piece.slope);
-        slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+pub(crate) fn line_above<N: Number>(
+    of: &Activation,
+    c: &N,
+    at: &Interval<N>,
+    [first, last]: [usize; 2],
+    chosen: Option<f64>,
+) -> (N, N) {
+    let is_free = of.has_free_slope(c.is_positive(), [first, last]);
+    let slope = match chosen.filter(|slope| !slope.is_nan()) {
+        _ if first == last => of.pieces()[first].slope,
+        Some(slope) if is_free => slope,
+        None if is_free => default_slope(of, &at.lower, &at.upper),
+        Some(_) | None => chord(of, at, [first, last]),
     };
+    let slope = of.within(slope, [first, last]);
     if slope.is_nan() {
         return (c.clone(), N::of(f64::INFINITY));
     }
     let d = if slope == 1.0 { c.clone() } else { c.times(&N::of(slope)) };
-    let constant = largest(corners(of, at).map(|(piece, x)| excess(c, &d, piece, &x)));
-    (d, constant)
+    // Between knots, what is left is linear, so that it is largest at an end or at a knot.
+    let mut constant = excess(c, &d, &of.pieces()[first], &at.lower);
+    for piece in first..last {
+        constant = constant.larger(&excess(c, &d, &of.pieces()[piece], &N::of(of.knots()[piece])));
+    }
+    (d.clone(), constant.larger(&excess(c, &d, &of.pieces()[last], &at.upper)))
 }
 
 /// The slope of the line between the ends.
-fn chord<N: Number>(of: &Activation, at: &Interval<N>) -> f64 {
-    let image = |x: &N| image(of, &Interval { lower: x.clone(), upper: x.clone() }).upper;
-    image(&at.upper).minus(&image(&at.lower)).share_of(&at.upper.minus(&at.lower))
+fn chord<N: Number>(of: &Activation, at: &Interval<N>, [first, last]: [usize; 2]) -> f64 {
+    let low = value(&of.pieces()[first], &at.lower, 0.0, 0.0).upper;
+    value(&of.pieces()[last], &at.upper, 0.0, 0.0).upper.minus(&low).share_of(&at.upper.minus(&at.lower))
 }
 
 /// An upper bound of `c f(x) - d x`, where `f` is on this piece.
+#[inline]
 fn excess<N: Number>(c: &N, d: &N, piece: &Piece, x: &N) -> N {
-    let (c, d, size) = match *x < N::default() {
-        true => (c.negative(), d.negative(), x.negative()),
-        false => (c.clone(), d.clone(), x.clone()),
+    let is_negative = *x < N::default();
+    let signed = |number: &N| if is_negative { number.negative() } else { number.clone() };
+    let product = if x.is_zero() {
+        N::default()
+    } else {
+        let slope = match piece.slope {
+            0.0 => signed(d).negative(),
+            1.0 if c == d => N::default(),
+            1.0 => signed(c).minus(&signed(d)).up(),
+            slope => signed(c).times(&N::of(slope)).up().minus(&signed(d)).up(),
+        };
+        if slope.is_zero() { slope } else { above(slope.times(&signed(x))) }
     };
-    let slope = match piece.slope {
-        0.0 => d.negative(),
-        1.0 if c == d => N::default(),
-        1.0 => c.minus(&d).up(),
-        slope => c.times(&N::of(slope)).up().minus(&d).up(),
-    };
-    let mut product = match slope.is_zero() || size.is_zero() {
-        true => N::default(),
-        false => above(slope.times(&size)),
-    };
-    if piece.constant != 0.0 {
-        let signed = if *x < N::default() { c.negative() } else { c };
-        product = product.plus(&signed.times(&N::of(piece.constant)).up()).up();
+    match piece.constant {
+        0.0 => product,
+        constant => product.plus(&c.times(&N::of(constant)).up()).up(),
     }
-    product
 }
 
 /// An upper bound of what was rounded to this product of numbers that are not 0.
@@ -173,12 +178,13 @@ mod tests {
                 let y = Exact::of(of.of(x));
                 let made = image(&of, &at);
                 prop_assert!(made.lower - 1e-14 <= of.of(x) && of.of(x) <= made.upper + 1e-14);
-                let (d, constant) = line_above(&of, &c, &at, chosen);
+                let (d, constant) = line_above(&of, &c, &at, touched(&of, &at.lower, &at.upper), chosen);
                 let line = Exact::of(d).times(&Exact::of(x)).plus(&Exact::of(constant));
                 // What `of` makes is rounded itself.
                 prop_assert!(Exact::of(c).times(&y) <= line.plus(&Exact::of(1e-14)), "{c} {x} {d} {constant}");
                 let exact = Interval { lower: Exact::of(at.lower), upper: Exact::of(at.upper) };
-                let (d, constant) = line_above(&of, &Exact::of(c), &exact, chosen);
+                let touched = touched(&of, &exact.lower, &exact.upper);
+                let (d, constant) = line_above(&of, &Exact::of(c), &exact, touched, chosen);
                 prop_assert!(Exact::of(c).times(&y) <= d.times(&Exact::of(x)).plus(&constant).plus(&Exact::of(1e-14)));
             }
         }
@@ -194,7 +200,7 @@ mod tests {
             [at(-1.0, 0.0), at(0.0, 0.0), at(0.0, 1.0)].map(|at| stable_piece(&relu, &at.lower, &at.upper)),
             [Some(0), Some(0), Some(1)]
         );
-        assert_eq!(line_above(&relu, &-0.7, &at(-0.1, 0.3), Some(0.25)), (-0.7 * 0.25, 0.0));
+        assert_eq!(line_above(&relu, &-0.7, &at(-0.1, 0.3), [0, 1], Some(0.25)), (-0.7 * 0.25, 0.0));
         assert_eq!([(-1.0, 2.0), (-2.0, 1.0), (-1.0, 1.0)].map(|(l, u)| default_slope(&relu, &l, &u)), [1.0, 0.0, 0.0]);
     }
 }

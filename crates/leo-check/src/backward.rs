@@ -166,14 +166,19 @@ impl<N: Number> Pass<'_, N> {
         let (network, of) = (self.setting.network, self.setting.network.activation(layer));
         let range = &self.setting.ranges[network.pre_activation(layer)];
         self.tilt(layer, coefficients);
+        let touched: Vec<[usize; 2]> =
+            range.lower.iter().zip(&range.upper).map(|(lower, upper)| touched(of, lower, upper)).collect();
         for (index, row) in coefficients.chunks_exact_mut(range.len()).enumerate() {
             let lines = self.setting.lines.get(index);
             let constant = &mut self.constants[index];
             let slopes = lines.map(|lines| &lines.slopes).filter(|slopes| !slopes.is_empty());
             for (unit, c) in row.iter_mut().enumerate() {
-                let [first, last] = touched(of, &range.lower[unit], &range.upper[unit]);
+                if c.is_zero() || !c.is_finite() {
+                    continue;
+                }
+                let [first, last] = touched[unit];
                 let piece = &of.pieces()[first];
-                if c.is_zero() || !c.is_finite() || first == last && piece.is_identity() {
+                if first == last && piece.is_identity() {
                     continue;
                 }
                 if first == last && piece.is_zero() {
@@ -181,7 +186,7 @@ impl<N: Number> Pass<'_, N> {
                     continue;
                 }
                 let chosen = slopes.and_then(|slopes| slopes.get(&UnitId { layer, unit }).copied());
-                let (line, excess) = line_above(of, c, &range.at(unit), chosen);
+                let (line, excess) = line_above(of, c, &range.at(unit), touched[unit], chosen);
                 match excess < N::default() {
                     true => constant.add(&excess),
                     false => constant.add_excess(&excess),

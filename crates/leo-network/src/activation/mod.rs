@@ -90,6 +90,19 @@ impl Activation {
         &self.pieces
     }
 
+    /// Whether a line above a unit, or below it, may have any slope that these pieces have, from the first to the last: below, where slopes only grow from
+    /// piece to piece, and above, where they only shrink.
+    pub fn has_free_slope(&self, is_above: bool, [first, last]: [usize; 2]) -> bool {
+        let pieces = &self.pieces[first..=last];
+        pieces.is_sorted_by(|a, b| if is_above { a.slope >= b.slope } else { a.slope <= b.slope })
+    }
+
+    /// The slope nearest to this one that lies between those of some pieces, from the first to the last.
+    pub fn within(&self, slope: f64, [first, last]: [usize; 2]) -> f64 {
+        let slopes = || self.pieces[first..=last].iter().map(|piece| piece.slope);
+        slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+    }
+
     /// Which piece a number is on: at a knot, the one to the right.
     pub fn piece_at<X: PartialOrd<f64>>(&self, x: &X) -> usize {
         self.knots.iter().filter(|knot| x >= *knot).count()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConvexSet, Domain, DomainError, Numbers};
+use super::{ConvexSet, Domain, DomainError, Numbers, between};
 
 /// A box: finite bounds with `lo <= x <= hi`, one pair for each element `x` of a sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,12 +86,13 @@ impl ConvexSet for Bounds {
     fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]) {
         let zero = T::default();
         for ((x, c), (lo, hi)) in point.iter_mut().zip(coefficients).zip(self.sides()) {
-            if *c > zero {
-                *x = hi;
-            } else if *c < zero {
-                *x = lo;
-            }
+            let low = if *c < zero { lo } else { *x };
+            *x = if *c > zero { hi } else { low };
         }
+    }
+
+    fn at(&self, mut share: impl FnMut() -> f64) -> Vec<f64> {
+        self.sides().map(|(lo, hi)| between(lo, hi, share())).collect()
     }
 
     fn project(&self, point: &mut [f64]) {

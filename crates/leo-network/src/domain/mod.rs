@@ -38,6 +38,13 @@ pub trait ConvexSet: Sized {
     /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that do not matter it stays.
     fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]);
 
+    /// A point of the set that shares lead to: one after the other, how much of the way each input goes from its lower bound to its upper one.
+    fn at(&self, share: impl FnMut() -> f64) -> Vec<f64> {
+        let mut point = self.hull().at(share);
+        self.project(&mut point);
+        point
+    }
+
     /// Moves a point to the one of the set next to it, or one nearby. What is no number may become any.
     fn project(&self, point: &mut [f64]);
 
@@ -95,6 +102,11 @@ macro_rules! domains {
             /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that do not matter it stays.
             pub fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]) {
                 match self { $(Self::$kind(set) => set.maximise(coefficients, point)),* }
+            }
+
+            /// A point of it that shares lead to: one after the other, how much of the way each input goes from its lower bound to its upper one.
+            pub fn at(&self, share: impl FnMut() -> f64) -> Vec<f64> {
+                match self { $(Self::$kind(set) => set.at(share)),* }
             }
 
             /// Whether a flattened sample lies in it.
@@ -310,13 +322,6 @@ impl Domain {
         self.hull().lo().len()
     }
 
-    /// A point of it that shares lead to: one after the other, how much of the way each input goes from its lower bound to its upper one.
-    pub fn at(&self, mut share: impl FnMut() -> f64) -> Vec<f64> {
-        let mut point: Vec<f64> = self.hull().sides().map(|(lo, hi)| between(lo, hi, share())).collect();
-        self.clamp(&mut point);
-        point
-    }
-
     /// Moves a point a part of the way to where slopes lead; inputs without a slope stay.
     pub fn step_along(&self, point: &mut [f64], slopes: &[f64], part: f64) {
         let mut end = point.to_vec();
@@ -341,6 +346,7 @@ impl Domain {
 }
 
 /// A number between two others; the ends exactly.
+#[inline]
 pub fn between(from: f64, to: f64, share: f64) -> f64 {
     match share {
         0.0 => from,

@@ -21,18 +21,14 @@ pub(crate) fn is_open(of: &Activation, range: &Range, unit: usize) -> bool {
     first < last
 }
 
-/// Whether the line for a unit with this coefficient may have any slope: the one below it if slopes grow from piece to piece, as those of a ReLU do, and the one above if they shrink.
+/// Whether the line for a unit with this coefficient may have any slope.
 pub(crate) fn is_free(of: &Activation, coefficient: f64) -> bool {
-    match coefficient < 0.0 {
-        true => of.pieces().is_sorted_by(|a, b| a.slope <= b.slope),
-        false => coefficient > 0.0 && of.pieces().is_sorted_by(|a, b| a.slope >= b.slope),
-    }
+    coefficient != 0.0 && of.has_free_slope(coefficient > 0.0, [0, of.pieces().len() - 1])
 }
 
 /// The nearest slope that lies between those of the pieces.
 pub(crate) fn within(of: &Activation, slope: f64) -> f64 {
-    let slopes = || of.pieces().iter().map(|piece| piece.slope);
-    slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+    of.within(slope, [0, of.pieces().len() - 1])
 }
 
 /// The line that stands for a unit with this coefficient and range, if it has this slope where that is free: its slope, and its constant.
