@@ -396,7 +396,7 @@ pub(crate) fn of_channels(range: &Range, channels: Channels) -> Range {
 
 /// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is added then.
 pub(crate) fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
-    let (operand, channels) = (node.operands()[0], Channels::innermost(node.shape()));
+    let (operand, channels) = (node.operands()[0], node.channels());
     if network.channels(operand).count() != channels.count() {
         return None;
     }

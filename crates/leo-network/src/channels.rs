@@ -17,6 +17,12 @@ impl Channels {
         Self { count: shape.last(), positions: shape.elements() / shape.last(), stride: 1 }
     }
 
+    /// Those of a convolution: along the first axis.
+    pub fn outermost(shape: &Shape) -> Self {
+        let count = shape.extents().first().copied().unwrap_or(1);
+        Self { count, positions: shape.elements() / count, stride: shape.elements() / count }
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.count
@@ -62,7 +68,7 @@ mod tests {
     fn every_element_has_one_channel_and_one_position() -> Result<(), NetworkError> {
         let inner = Channels::innermost(&Shape::new([2, 3])?);
         assert_eq!(inner.elements(1).collect::<Vec<_>>(), [1, 4]);
-        let outer = Channels { count: 2, positions: 3, stride: 3 };
+        let outer = Channels::outermost(&Shape::new([2, 3])?);
         assert_eq!(outer.elements(1).collect::<Vec<_>>(), [3, 4, 5]);
         for channels in [inner, outer] {
             for element in 0..6 {

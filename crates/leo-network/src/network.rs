@@ -117,6 +117,7 @@ pub struct Node {
     op: Op,
     operands: Vec<ValueId>,
     shape: Shape,
+    channels: Channels,
 }
 
 impl Node {
@@ -138,6 +139,11 @@ impl Node {
     /// The shape of what it computes.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// The channels of what it computes.
+    pub fn channels(&self) -> Channels {
+        self.channels
     }
 }
 
@@ -238,7 +244,7 @@ impl Network {
 
     /// The channels of a value.
     pub fn channels(&self, value: ValueId) -> Channels {
-        Channels::innermost(self.shape(value))
+        channels_of(&self.input, &self.nodes, value)
     }
 
     /// How many elements the widest value has.
@@ -295,6 +301,10 @@ fn shape_of<'a>(input: &'a Shape, nodes: &'a [Node], value: ValueId) -> &'a Shap
     value.node().map_or(input, |index| &nodes[index].shape)
 }
 
+fn channels_of(input: &Shape, nodes: &[Node], value: ValueId) -> Channels {
+    value.node().map_or_else(|| Channels::innermost(input), |index| nodes[index].channels)
+}
+
 /// A network in the making.
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -333,7 +343,8 @@ impl Builder {
         if self.elements > MAX_TOTAL_ELEMENTS {
             return Err(NetworkError::TooMuch);
         }
-        self.nodes.push(Node { name: name.into(), op, operands: operands.to_vec(), shape });
+        let channels = op.channels(channels_of(&self.input, &self.nodes, operands[0]), &shape);
+        self.nodes.push(Node { name: name.into(), op, operands: operands.to_vec(), shape, channels });
         Ok(ValueId(self.nodes.len()))
     }
 

@@ -8,6 +8,7 @@ mod relu;
 
 pub use relu::Relu;
 
+use crate::channels::Channels;
 use crate::op::{Kernel, Op, Operands, Operator, Run};
 use crate::product::Real;
 use crate::rounding::{product_and_error, sum_and_error};
@@ -133,6 +134,10 @@ impl Operator for Activation {
 
     fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         Ok(operands[0].clone())
+    }
+
+    fn channels(&self, operand: Channels, _result: &Shape) -> Channels {
+        operand
     }
 }
 

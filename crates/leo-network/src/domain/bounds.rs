@@ -83,6 +83,10 @@ impl ConvexSet for Bounds {
         self
     }
 
+    fn as_box(&self) -> Option<&Bounds> {
+        Some(self)
+    }
+
     fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]) {
         let zero = T::default();
         for ((x, c), (lo, hi)) in point.iter_mut().zip(coefficients).zip(self.sides()) {

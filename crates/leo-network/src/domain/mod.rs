@@ -56,6 +56,11 @@ pub trait ConvexSet: Sized {
         None
     }
 
+    /// The bounds, if it is a box.
+    fn as_box(&self) -> Option<&Bounds> {
+        None
+    }
+
     /// Numbers that tell it from other sets.
     fn identity(&self) -> Vec<f64> {
         [self.hull().lo(), self.hull().hi()].concat()
@@ -125,6 +130,11 @@ macro_rules! domains {
                 let middle = lo / 2.0 + hi / 2.0;
                 let is_between = lo < middle && middle < hi;
                 match self { $(Self::$kind(set) => Some(set.halves(input, middle).filter(|_| is_between)?.map(Self::$kind))),* }
+            }
+
+            /// The bounds, if it is a box.
+            pub fn as_box(&self) -> Option<&Bounds> {
+                match self { $(Self::$kind(set) => set.as_box()),* }
             }
 
             /// Numbers that tell it from other domains.
@@ -306,13 +316,6 @@ impl Domain {
             Ok(self)
         } else {
             Err(DomainError::WrongLength { domain: self.len(), network: inputs })
-        }
-    }
-
-    /// The bounds, if it is a box.
-    pub fn as_box(&self) -> Option<&Bounds> {
-        match self {
-            Self::Box(bounds) => Some(bounds),
         }
     }
 

@@ -6,6 +6,7 @@
 //! expressions, errors of evaluation, costs and drawings are written once, over actions.
 
 use super::{Arithmetic, Dense, Elementwise, Kernel, Op, Operator, Reshape, Run, Sums, Transpose};
+use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
@@ -68,6 +69,10 @@ macro_rules! maps {
 
             fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
                 match self { $(Self::$kind(map) => map.output_shape(operands)),* }
+            }
+
+            fn channels(&self, operand: Channels, result: &Shape) -> Channels {
+                match self { $(Self::$kind(map) => map.channels(operand, result)),* }
             }
 
             fn parameters(&self) -> usize {

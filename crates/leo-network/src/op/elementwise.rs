@@ -1,6 +1,7 @@
 //! Element-wise arithmetic with a constant: input normalisation, biases, folded batch normalisation.
 
 use super::{Action, ActionKind, Kernel, Map, Operands, Operator, Run};
+use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape, finite};
 
@@ -128,6 +129,10 @@ impl Operator for Elementwise {
             )));
         }
         Ok(operands[0].clone())
+    }
+
+    fn channels(&self, operand: Channels, _result: &Shape) -> Channels {
+        operand
     }
 
     fn parameters(&self) -> usize {

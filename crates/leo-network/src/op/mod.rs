@@ -22,6 +22,7 @@ pub use sum::Sum;
 pub use sums::{Sums, Terms};
 
 use crate::activation::Activation;
+use crate::channels::Channels;
 use crate::evaluate::Values;
 use crate::network::ValueId;
 use crate::product::Real;
@@ -42,6 +43,11 @@ pub trait Operator {
     /// # Errors
     /// If it cannot take such operands. There are [`arity`](Operator::arity) of them; the caller has seen to that.
     fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError>;
+
+    /// Where the channels of a result of this shape lie, given where those of the first operand do.
+    fn channels(&self, _operand: Channels, result: &Shape) -> Channels {
+        Channels::innermost(result)
+    }
 
     /// How many numbers it has learnt: the size of its constants.
     fn parameters(&self) -> usize {
@@ -161,6 +167,10 @@ impl Operator for Op {
 
     fn output_shape(&self, operands: &[&Shape]) -> Result<Shape, NetworkError> {
         each!(self, op => op.output_shape(operands))
+    }
+
+    fn channels(&self, operand: Channels, result: &Shape) -> Channels {
+        each!(self, op => op.channels(operand, result))
     }
 
     fn parameters(&self) -> usize {

@@ -1,6 +1,7 @@
 //! Where two branches meet.
 
 use super::{Kernel, Operands, Operator, Run};
+use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
@@ -23,6 +24,10 @@ impl Operator for Sum {
             return Err(NetworkError::mismatch(format!("adds values of different shapes, {left} and {right}")));
         }
         Ok(left.clone())
+    }
+
+    fn channels(&self, operand: Channels, _result: &Shape) -> Channels {
+        operand
     }
 }
 
