@@ -66,6 +66,7 @@ pub(crate) fn image<N: Number>(of: &Activation, at: &Interval<N>) -> Interval<N>
 }
 
 /// An upper bound of a multiple.
+#[inline]
 fn multiple<N: Number>(factor: f64, number: &N) -> N {
     match factor {
         0.0 => N::default(),
@@ -89,23 +90,40 @@ pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
     of.pieces()[if above > below.times(&N::of(1.0 + CLEARLY)) { last } else { first }].slope
 }
 
+/// The slopes of lines that stand for a unit whose pre-activation lies in an interval.
+pub(crate) struct Slopes {
+    /// The pieces that it touches.
+    pub(crate) touched: [usize; 2],
+    /// That of the chord.
+    chord: f64,
+    /// Below the unit and above it: the default, if the slope may be chosen there.
+    free: [Option<f64>; 2],
+}
+
+impl Slopes {
+    pub(crate) fn new<N: Number>(of: &Activation, at: &Interval<N>) -> Self {
+        let touched = touched(of, &at.lower, &at.upper);
+        let default = || default_slope(of, &at.lower, &at.upper);
+        let free = [false, true].map(|is_above| of.has_free_slope(is_above, touched).then(default));
+        Self { touched, chord: of.within(chord(of, at, touched), touched), free }
+    }
+}
+
 /// For a coefficient `c` on a unit whose pre-activation `z` lies in an interval, a line above `c f(z)`: the coefficient of `z`, and what is added then. Where slopes only grow, or only shrink, from piece to
 /// piece, one side of the unit has the chord and on the other the slope is free: it may be chosen. Whatever it is, the line is above.
 pub(crate) fn line_above<N: Number>(
     of: &Activation,
     c: &N,
     at: &Interval<N>,
-    [first, last]: [usize; 2],
+    slopes: &Slopes,
     chosen: Option<f64>,
 ) -> (N, N) {
-    let is_free = of.has_free_slope(c.is_positive(), [first, last]);
-    let slope = match chosen.filter(|slope| !slope.is_nan()) {
-        _ if first == last => of.pieces()[first].slope,
-        Some(slope) if is_free => slope,
-        None if is_free => default_slope(of, &at.lower, &at.upper),
-        Some(_) | None => chord(of, at, [first, last]),
+    let [first, last] = slopes.touched;
+    let slope = match (slopes.free[usize::from(c.is_positive())], chosen.filter(|slope| !slope.is_nan())) {
+        (Some(_), Some(chosen)) => of.within(chosen, slopes.touched),
+        (Some(default), None) => default,
+        (None, _) => slopes.chord,
     };
-    let slope = of.within(slope, [first, last]);
     if slope.is_nan() {
         return (c.clone(), N::of(f64::INFINITY));
     }
@@ -115,13 +133,18 @@ pub(crate) fn line_above<N: Number>(
     for piece in first..last {
         constant = constant.larger(&excess(c, &d, &of.pieces()[piece], &N::of(of.knots()[piece])));
     }
-    (d.clone(), constant.larger(&excess(c, &d, &of.pieces()[last], &at.upper)))
+    constant = constant.larger(&excess(c, &d, &of.pieces()[last], &at.upper));
+    (d, constant)
 }
 
-/// The slope of the line between the ends.
+/// About the slope of the line between the ends.
 fn chord<N: Number>(of: &Activation, at: &Interval<N>, [first, last]: [usize; 2]) -> f64 {
-    let low = value(&of.pieces()[first], &at.lower, 0.0, 0.0).upper;
-    value(&of.pieces()[last], &at.upper, 0.0, 0.0).upper.minus(&low).share_of(&at.upper.minus(&at.lower))
+    let end = |piece: usize, x: &N| {
+        let Piece { slope, constant, .. } = of.pieces()[piece];
+        let linear = multiple(slope, x);
+        if constant == 0.0 { linear } else { linear.plus(&N::of(constant)) }
+    };
+    end(last, &at.upper).minus(&end(first, &at.lower)).share_of(&at.upper.minus(&at.lower))
 }
 
 /// An upper bound of `c f(x) - d x`, where `f` is on this piece.
@@ -178,13 +201,12 @@ mod tests {
                 let y = Exact::of(of.of(x));
                 let made = image(&of, &at);
                 prop_assert!(made.lower - 1e-14 <= of.of(x) && of.of(x) <= made.upper + 1e-14);
-                let (d, constant) = line_above(&of, &c, &at, touched(&of, &at.lower, &at.upper), chosen);
+                let (d, constant) = line_above(&of, &c, &at, &Slopes::new(&of, &at), chosen);
                 let line = Exact::of(d).times(&Exact::of(x)).plus(&Exact::of(constant));
                 // What `of` makes is rounded itself.
                 prop_assert!(Exact::of(c).times(&y) <= line.plus(&Exact::of(1e-14)), "{c} {x} {d} {constant}");
                 let exact = Interval { lower: Exact::of(at.lower), upper: Exact::of(at.upper) };
-                let touched = touched(&of, &exact.lower, &exact.upper);
-                let (d, constant) = line_above(&of, &Exact::of(c), &exact, touched, chosen);
+                let (d, constant) = line_above(&of, &Exact::of(c), &exact, &Slopes::new(&of, &exact), chosen);
                 prop_assert!(Exact::of(c).times(&y) <= d.times(&Exact::of(x)).plus(&constant).plus(&Exact::of(1e-14)));
             }
         }
@@ -200,7 +222,8 @@ mod tests {
             [at(-1.0, 0.0), at(0.0, 0.0), at(0.0, 1.0)].map(|at| stable_piece(&relu, &at.lower, &at.upper)),
             [Some(0), Some(0), Some(1)]
         );
-        assert_eq!(line_above(&relu, &-0.7, &at(-0.1, 0.3), [0, 1], Some(0.25)), (-0.7 * 0.25, 0.0));
+        let around = at(-0.1, 0.3);
+        assert_eq!(line_above(&relu, &-0.7, &around, &Slopes::new(&relu, &around), Some(0.25)), (-0.7 * 0.25, 0.0));
         assert_eq!([(-1.0, 2.0), (-2.0, 1.0), (-1.0, 1.0)].map(|(l, u)| default_slope(&relu, &l, &u)), [1.0, 0.0, 0.0]);
     }
 }

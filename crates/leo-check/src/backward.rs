@@ -24,10 +24,10 @@
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
-use crate::activation::{above, line_above, touched};
+use crate::activation::{Slopes, above, line_above, touched};
 use crate::facts::{Cut, Lines, Target, Tilt};
 use crate::number::Number;
-use crate::range::Range;
+use crate::range::{Interval, Range};
 use crate::sound::{Bound, Upper, slack, underflow};
 
 /// What bounds of a layer's pre-activations are proved from.
@@ -166,8 +166,13 @@ impl<N: Number> Pass<'_, N> {
         let (network, of) = (self.setting.network, self.setting.network.activation(layer));
         let range = &self.setting.ranges[network.pre_activation(layer)];
         self.tilt(layer, coefficients);
-        let touched: Vec<[usize; 2]> =
-            range.lower.iter().zip(&range.upper).map(|(lower, upper)| touched(of, lower, upper)).collect();
+        let units: Vec<(Interval<N>, Slopes)> = (0..range.len())
+            .map(|unit| range.at(unit))
+            .map(|at| {
+                let slopes = Slopes::new(of, &at);
+                (at, slopes)
+            })
+            .collect();
         for (index, row) in coefficients.chunks_exact_mut(range.len()).enumerate() {
             let lines = self.setting.lines.get(index);
             let constant = &mut self.constants[index];
@@ -176,7 +181,8 @@ impl<N: Number> Pass<'_, N> {
                 if c.is_zero() || !c.is_finite() {
                     continue;
                 }
-                let [first, last] = touched[unit];
+                let (at, free) = &units[unit];
+                let [first, last] = free.touched;
                 let piece = &of.pieces()[first];
                 if first == last && piece.is_identity() {
                     continue;
@@ -186,7 +192,7 @@ impl<N: Number> Pass<'_, N> {
                     continue;
                 }
                 let chosen = slopes.and_then(|slopes| slopes.get(&UnitId { layer, unit }).copied());
-                let (line, excess) = line_above(of, c, &range.at(unit), touched[unit], chosen);
+                let (line, excess) = line_above(of, c, at, free, chosen);
                 match excess < N::default() {
                     true => constant.add(&excess),
                     false => constant.add_excess(&excess),

@@ -100,8 +100,11 @@ impl Activation {
 
     /// The slope nearest to this one that lies between those of some pieces, from the first to the last.
     pub fn within(&self, slope: f64, [first, last]: [usize; 2]) -> f64 {
-        let slopes = || self.pieces[first..=last].iter().map(|piece| piece.slope);
-        slope.clamp(slopes().fold(f64::INFINITY, f64::min), slopes().fold(f64::NEG_INFINITY, f64::max))
+        let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+        for piece in &self.pieces[first..=last] {
+            (least, most) = (least.min(piece.slope), most.max(piece.slope));
+        }
+        slope.clamp(least, most)
     }
 
     /// Which piece a number is on: at a knot, the one to the right.
