@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use leo_check::Sealed;
-use leo_network::{Domain, read_text_file, write_atomically};
+use leo_network::{Domain, WrittenDomain, read_text_file, write_atomically};
 use leo_stability::{Keep, Options, State};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,14 @@ use crate::files;
 
 /// What the format is called, and the version that is written and read here.
 const FORMAT: &str = "leo search";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
 
 /// What is in the file.
 #[derive(Serialize, Deserialize)]
@@ -23,8 +30,7 @@ struct Content {
     version: u32,
     /// The SHA-256 of the network's file.
     network: String,
-    lo: Vec<f64>,
-    hi: Vec<f64>,
+    domain: WrittenDomain,
     state: State,
 }
 
@@ -60,25 +66,26 @@ impl Resume {
         let Some(path) = path else { return Ok(None) };
         files::ensure_other(path, "--resume", others)?;
         ensure!(search.engine != EngineName::Milp, "--resume: not with --engine milp");
-        let (network, lo, hi) = (Sealed::load(model)?.sha256, domain.hull().lo().to_vec(), domain.hull().hi().to_vec());
+        let (network, domain) = (Sealed::load(model)?.sha256, domain.written());
         let is_there = path.exists();
         let state = if is_there {
             let bytes = read_text_file(path)?;
             let name = || path.display().to_string();
-            let content: Content = serde_json::from_slice(&bytes)
-                .with_context(|| format!("{}: is not the file of a search that --resume can go on with", name()))?;
+            let unfit = || format!("{}: is not the file of a search that --resume can go on with", name());
+            let Head { format, version } = serde_json::from_slice(&bytes).with_context(unfit)?;
             ensure!(
-                content.format == FORMAT && content.version == VERSION,
+                format == FORMAT && version == VERSION,
                 "{}: is the file of a search by another version of Leo",
                 name()
             );
+            let content: Content = serde_json::from_slice(&bytes).with_context(unfit)?;
             ensure!(content.network == network, "{}: is a search about another network", name());
-            ensure!((&content.lo, &content.hi) == (&lo, &hi), "{}: is a search about another domain", name());
+            ensure!(content.domain == domain, "{}: is a search about another domain", name());
             content.state
         } else {
             State::default()
         };
-        let content = Content { format: FORMAT.to_owned(), version: VERSION, network, lo, hi, state };
+        let content = Content { format: FORMAT.to_owned(), version: VERSION, network, domain, state };
         if !is_there {
             // Better to know now than in the end whether it can be written.
             content.write(path)?;
@@ -103,9 +110,8 @@ impl Resume {
 
 impl Keep for Resume {
     fn keep(&self, state: State) {
-        let Content { network, lo, hi, .. } = &self.content;
-        let (network, lo, hi) = (network.clone(), lo.clone(), hi.clone());
-        let content = Content { format: FORMAT.to_owned(), version: VERSION, network, lo, hi, state };
+        let (network, domain) = (self.content.network.clone(), self.content.domain.clone());
+        let content = Content { format: FORMAT.to_owned(), version: VERSION, network, domain, state };
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = content.write(&self.path);
     }
 }

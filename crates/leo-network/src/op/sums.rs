@@ -296,3 +296,70 @@ impl<'a> Sums<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Matrix;
+    use crate::shape::NetworkError;
+
+    /// The sums of a dense map, told one by one.
+    #[derive(Debug)]
+    struct Told<'a>(Sums<'a>);
+
+    impl Terms for Told<'_> {
+        fn inputs(&self) -> usize {
+            self.0.inputs()
+        }
+
+        fn outputs(&self) -> usize {
+            self.0.outputs()
+        }
+
+        fn of(&self, output: usize) -> Vec<(usize, f64)> {
+            self.0.terms(output).collect()
+        }
+
+        fn bias(&self, output: usize) -> Option<f64> {
+            self.0.has_bias().then(|| self.0.bias(output))
+        }
+
+        fn longest(&self) -> usize {
+            self.0.longest()
+        }
+
+        fn readers(&self) -> usize {
+            self.0.readers()
+        }
+    }
+
+    #[test]
+    fn sums_that_are_told_one_by_one_are_those_of_a_matrix() -> Result<(), NetworkError> {
+        // Small whole numbers, so that no order of summation rounds.
+        let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11) as f64 - 5.0).collect::<Vec<f64>>();
+        for bias in [None, Some(numbers(3))] {
+            let dense = Dense::new(Matrix::new(3, 4, numbers(12))?, bias)?;
+            let of = |positions: usize| Ok(Sums::of_dense(&dense, &Shape::new([positions, 4])?));
+            for positions in [1, 5] {
+                let sums: Sums<'_> = of(positions)?;
+                let told = Sums::of_terms(Told(sums.clone()));
+                assert!(sums.as_matrix().is_some() && told.as_matrix().is_none());
+                let sizes =
+                    |sums: &Sums<'_>| [sums.inputs(), sums.outputs(), sums.products(), sums.longest(), sums.readers()];
+                assert_eq!(sizes(&sums), sizes(&told));
+                for (one, other) in [(sums.clone(), told.clone()), (sums.magnitudes(), told.magnitudes())] {
+                    for rows in [1, 2] {
+                        let outputs = numbers(rows * one.outputs());
+                        assert_eq!(one.backward(&outputs), other.backward(&outputs));
+                        assert_eq!(one.backward_fast(&outputs), other.backward_fast(&outputs));
+                        let inputs = numbers(rows * one.inputs());
+                        assert_eq!(one.forward_fast(&inputs), other.forward_fast(&inputs));
+                        assert_eq!(one.of_wide_inputs(&inputs, rows), other.of_wide_inputs(&inputs, rows));
+                    }
+                    assert_eq!((one.has_bias(), one.bias(1)), (other.has_bias(), other.bias(1)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
