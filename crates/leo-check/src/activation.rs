@@ -1,8 +1,10 @@
 //! What proofs ask of an activation: where a unit can be, by where its pre-activation can be, and lines above it.
 //!
-//! Let `f` be continuous and linear on its pieces, and `g(x) = c f(x) - d x` for whatever `c` and `d`. Between its knots `g` is linear, so on an interval it is largest at one of the ends or at a knot within. All
-//! bounds here are that maximum, rounded up: so the image of an interval ([`image`]: `c` is 1 or -1 and `d` is 0), how far a unit can be from a line ([`beyond`]), and the line above a unit with any slope at
-//! all ([`line_above`]). For a ReLU no number is rounded where it need not be.
+//! Let `f` be continuous and linear on its pieces, and `g(x) = c f(x) - d x` for whatever `c` and `d`. Between its
+//! knots `g` is linear, so on an interval it is largest at one of the ends or at a knot within. All bounds here are
+//! that maximum, rounded up: so the image of an interval ([`image`]: `c` is 1 or -1 and `d` is 0), how far a unit can
+//! be from a line ([`beyond`]), and the line above a unit with any slope at all ([`line_above`]). For a ReLU no number
+//! is rounded where it need not be.
 
 use leo_network::Activation;
 use leo_network::activation::Piece;
@@ -11,7 +13,8 @@ use leo_network::sum_and_error;
 use crate::number::Number;
 use crate::range::Interval;
 
-/// Which pieces an interval touches: the first, and the last. If they are the same, a unit whose pre-activation lies there is stable.
+/// Which pieces an interval touches: the first, and the last. If they are the same, a unit whose pre-activation lies
+/// there is stable.
 pub fn touched<N: Number>(of: &Activation, lower: &N, upper: &N) -> [usize; 2] {
     let knots = of.knots();
     let last = knots.len() - knots.iter().filter(|knot| *upper <= N::of(**knot)).count();
@@ -77,11 +80,12 @@ fn multiple<N: Number>(factor: f64, number: &N) -> N {
     }
 }
 
-/// How much further a range must reach to one side for the line below a unit to follow the unit there: clearly, or rounding would decide where it reaches as far, which is common, and another
-/// arithmetic would come to another bound.
+/// How much further a range must reach to one side for the line below a unit to follow the unit there: clearly, or
+/// rounding would decide where it reaches as far, which is common, and another arithmetic would come to another bound.
 const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
 
-/// The slope of the line on the side of a unit where it is free, for a pre-activation with these bounds, if nothing else is said: that of the piece into which the range reaches clearly further, or of the first.
+/// The slope of the line on the side of a unit where it is free, for a pre-activation with these bounds, if nothing
+/// else is said: that of the piece into which the range reaches clearly further, or of the first.
 pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
     let [first, last] = touched(of, lower, upper);
     let knots = &of.knots()[first..last];
@@ -109,8 +113,9 @@ impl Slopes {
     }
 }
 
-/// For a coefficient `c` on a unit whose pre-activation `z` lies in an interval, a line above `c f(z)`: the coefficient of `z`, and what is added then. Where slopes only grow, or only shrink, from piece to
-/// piece, one side of the unit has the chord and on the other the slope is free: it may be chosen. Whatever it is, the line is above.
+/// For a coefficient `c` on a unit whose pre-activation `z` lies in an interval, a line above `c f(z)`: the coefficient
+/// of `z`, and what is added then. Where slopes only grow, or only shrink, from piece to piece, one side of the unit
+/// has the chord and on the other the slope is free: it may be chosen. Whatever it is, the line is above.
 pub(crate) fn line_above<N: Number>(
     of: &Activation,
     c: &N,

@@ -1,25 +1,28 @@
 //! Linear bounds, by backward substitution.
 //!
 //! To bound a linear function of a value from above, replace the value by what it was computed from, node by node, until only the
-//! input is left, where the domain gives the maximum. Affine nodes are replaced exactly. A unit `h = f(z)` with a range of `z` proved, and coefficient `c` on it, is replaced by a line above
-//! `c h` ([`crate::activation`]): for any slope `d`, `c f(z) <= d z + max(c f(x) - d x)`, where the maximum is over the ends of the range and the knots within. For a ReLU with `l <= z <= u`:
+//! input is left, where the domain gives the maximum. Affine nodes are replaced exactly. A unit `h = f(z)` with a range
+//! of `z` proved, and coefficient `c` on it, is replaced by a line above `c h` ([`crate::activation`]): for any slope
+//! `d`, `c f(z) <= d z + max(c f(x) - d x)`, where the maximum is over the ends of the range and the knots within. For
+//! a ReLU with `l <= z <= u`:
 //!
 //! - `l >= 0`: `h` is `z`, and the coefficient stays. `u <= 0`: `h` is 0.
 //! - `c >= 0`: the least of these lines is the chord, `d = c u / (u - l)`.
-//! - `c < 0`: `d = c a` with the slope `a` of the unit, anything from 0 to 1, and the maximum is 0. A proof may choose it; a bad choice makes the bound
-//!   worse, never wrong.
-//! - `c >= 0`, if the pre-activations are an affine function of one value `x` with a known range: `c h <= c a x + c d` with a
-//!   [tilted](Tilt) line, if `a x + d >= 0` and `a x + d >= z` for all `x` in that range. Each needs `d` to be at least the maximum of a linear
-//!   function over a box.
+//! - `c < 0`: `d = c a` with the slope `a` of the unit, anything from 0 to 1, and the maximum is 0. A proof may choose
+//!   it; a bad choice makes the bound worse, never wrong.
+//! - `c >= 0`, if the pre-activations are an affine function of one value `x` with a known range: `c h <= c a x + c d`
+//!   with a [tilted](Tilt) line, if `a x + d >= 0` and `a x + d >= z` for all `x` in that range. Each needs `d` to be
+//!   at least the maximum of a linear function over a box.
 //!
-//! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes the sum larger there. So
-//! may `-m (z - k)` where `z <= k`. A proof may choose the multipliers; whatever the sum of coefficients is rounded to, it is the sum for
-//! some other multiplier of the same sign.
+//! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes
+//! the sum larger there. So may `-m (z - k)` where `z <= k`. A proof may choose the multipliers; whatever the sum of
+//! coefficients is rounded to, it is the sum for some other multiplier of the same sign.
 //!
 //! What matters for soundness is thus only that the constant
-//! is an upper bound for that very `d`, however it was rounded. The other source of error is the products of coefficients and weights: if `C` holds the
-//! coefficients and `P` the computed product `C W`, then `(C W) z <= P z + |P - C W| |z|`, where `|P - C W|` is at most
-//! [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`; [`Upper`] collects these errors.
+//! is an upper bound for that very `d`, however it was rounded. The other source of error is the products of
+//! coefficients and weights: if `C` holds the coefficients and `P` the computed product `C W`, then `(C W) z <= P z +
+//! |P - C W| |z|`, where `|P - C W|` is at most [`slack`] times `|C| |W|` and `|z|` is bounded by the range of `z`;
+//! [`Upper`] collects these errors.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};

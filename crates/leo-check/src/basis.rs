@@ -16,7 +16,8 @@ pub(crate) enum Source {
     Claim(LayerId),
     /// The same for a layer of the second network.
     Role(LayerId),
-    /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their difference.
+    /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their
+    /// difference.
     Anchor(ValueId),
 }
 

@@ -1,7 +1,7 @@
 //! The certificate: a file with all that a stranger needs to be convinced. `docs/certificate.md` describes it for other programs.
 //!
-//! In the file, layers are counted from 0, and values of a network have the names that its own file gives them. In memory, these are
-//! a [`LayerId`] and a [`ValueId`], so that reading what is said of a network needs that network.
+//! In the file, layers are counted from 0, and values of a network have the names that its own file gives them. In
+//! memory, these are a [`LayerId`] and a [`ValueId`], so that reading what is said of a network needs that network.
 
 use std::sync::Arc;
 

@@ -4,18 +4,19 @@
 //! what else is said to be the same in both (*anchors*). What is not in the basis is expressed by it. What an expression misses is a new element of the basis, an
 //! *error symbol*, whose range is computed here, from ranges that are proved:
 //!
-//! - a unit of the first network is said to be an affine function of its pre-activation `g`, or a multiple of another unit. How far `f(g)`
-//!   can be from that follows from the range of `g`: nothing if a ReLU that is said to be 0 is proved to be off, or one that is said to be its
-//!   pre-activation is proved to be on;
-//! - a unit of the second network is said to be a multiple of a unit of the first. Or it is said to be an affine function of its pre-activation:
-//!   how far it can be from that follows from the bounds of its expression.
+//! - a unit of the first network is said to be an affine function of its pre-activation `g`, or a multiple of another
+//!   unit. How far `f(g)` can be from that follows from the range of `g`: nothing if a ReLU that is said to be 0 is
+//!   proved to be off, or one that is said to be its pre-activation is proved to be on;
+//! - a unit of the second network is said to be a multiple of a unit of the first. Or it is said to be an affine
+//!   function of its pre-activation: how far it can be from that follows from the bounds of its expression.
 //!
 //! # Two units that are nearly the same
 //!
-//! Let `g'` and `g` be two pre-activations, and `e = g' - g`. Then `f(g') - f(g) = λ e` with `λ` between the least and the greatest slope of the pieces that they touch: for a ReLU from 0 to 1.
-//! So the second unit is the first plus `e / 2`, which is an expression like any other and passes on through affine maps,
-//! where it may cancel with others, plus a symbol of size `|e| / 2`. Where both units are always on it is the first plus all of `e`, and where
-//! both are always off it is the first: what the symbol can be is then nothing. [`near`] takes what leaves least.
+//! Let `g'` and `g` be two pre-activations, and `e = g' - g`. Then `f(g') - f(g) = λ e` with `λ` between the least and
+//! the greatest slope of the pieces that they touch: for a ReLU from 0 to 1. So the second unit is the first plus `e /
+//! 2`, which is an expression like any other and passes on through affine maps, where it may cancel with others, plus a
+//! symbol of size `|e| / 2`. Where both units are always on it is the first plus all of `e`, and where both are always
+//! off it is the first: what the symbol can be is then nothing. [`near`] takes what leaves least.
 //!
 //! So nothing that is said can be wrong, only useless: a bad correspondence makes the bound larger. What reaches the outputs is the answer; where an output is
 //! made in the same way in both networks ([`crate::same`]), the answer is 0, however its expressions are rounded.
@@ -45,9 +46,10 @@ pub enum Expression<U = UnitId> {
         /// 0 where it is one of a ReLU's pieces.
         constant: f64,
     },
-    /// Another unit of the first network has a pre-activation that is this one's, but for a factor: `relu(c g) = c relu(g)`, and for
-    /// a negative factor `relu(-c g) = c relu(g) - c g`. For a unit of the first network it is one of the same layer that is in the basis; for one of
-    /// the second, any unit, whatever that is expressed by, and the factor is more than 0.
+    /// Another unit of the first network has a pre-activation that is this one's, but for a factor: `relu(c g) = c
+    /// relu(g)`, and for a negative factor `relu(-c g) = c relu(g) - c g`. For a unit of the first network it is one of
+    /// the same layer that is in the basis; for one of the second, any unit, whatever that is expressed by, and the
+    /// factor is more than 0.
     Multiple {
         /// Which unit.
         of: U,
@@ -450,7 +452,8 @@ struct Pair<'a, 'n, N> {
 }
 
 impl<'a, N: Number> Pair<'a, '_, N> {
-    /// How far the unit of the first is from that of the second: a part of the difference of the pre-activations, and between what the rest lies.
+    /// How far the unit of the first is from that of the second: a part of the difference of the pre-activations, and
+    /// between what the rest lies.
     fn gap(&self, basis: &Basis<N>) -> (Option<Gap<'a, N>>, Interval<N>) {
         let error = self.mine.forms.difference(self.mine.row, self.theirs, basis);
         let (part, rest) = near(self.of, &error, &self.bounds[0], &self.bounds[1]);
@@ -459,8 +462,9 @@ impl<'a, N: Number> Pair<'a, '_, N> {
     }
 }
 
-/// For two numbers that lie between bounds, and whose difference `e` does: a part of `e`, and between what the difference of what an activation makes of them lies without that
-/// part. Of the slopes of the pieces that they touch and the one in the middle, the one that leaves least.
+/// For two numbers that lie between bounds, and whose difference `e` does: a part of `e`, and between what the
+/// difference of what an activation makes of them lies without that part. Of the slopes of the pieces that they touch
+/// and the one in the middle, the one that leaves least.
 fn near<N: Number>(
     of: &Activation,
     error: &Interval<N>,
@@ -477,7 +481,8 @@ fn near<N: Number>(
     let steepest = slopes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let flattest = slopes.iter().copied().fold(f64::INFINITY, f64::min);
     let middle = flattest / 2.0 + steepest / 2.0;
-    // Without a part of `e`, what is left is a multiple of it: by the steepest slope less the part at the most, and by the flattest at the least.
+    // Without a part of `e`, what is left is a multiple of it: by the steepest slope less the part at the most, and by
+    // the flattest at the least.
     let left = |part: f64| {
         let [more, fewer] = [(steepest, part), (part, flattest)].map(|(a, b)| less(a, b));
         let largest = |one: &N, other: &N| times(more, one).larger(&times(fewer, other));

@@ -3,8 +3,10 @@
 //! Let `u` be the unit roundoff, and `γ(n) = n u / (1 - n u)`. A sum of `k` products that are not 0 and one more number, computed in any order, with or without
 //! fused multiply-adds, misses the exact sum by at most `γ(k + 1)` times the sum of absolute values: no term is rounded more than `k + 1` times. These absolute values follow from
 //! the ranges of the operands, which are proved, and from how far these are off themselves. Errors of operands pass through affine maps with
-//! the weights' absolute values, and through an activation with its steepest slope: through a ReLU as they are. Numbers that are too small to be normal may be rounded or taken for 0, whether they are
-//! read or written: each time by no more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
+//! the weights' absolute values, and through an activation with its steepest slope: through a ReLU as they are. Numbers
+//! that are too small to be normal may be rounded or taken for 0, whether they are read or written: each time by no
+//! more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it
+//! by 0.
 
 use leo_network::activation::Piece;
 use leo_network::op::{Action, Arithmetic, Op};
@@ -146,7 +148,8 @@ fn errors_of_node(
     };
     let first = |element: usize| size(operand(0), element);
     match node.op() {
-        // A ReLU reads numbers and writes them. Anything else has factors and summands: on whatever piece it is evaluated, it is as far off as the steepest makes it.
+        // A ReLU reads numbers and writes them. Anything else has factors and summands: on whatever piece it is
+        // evaluated, it is as far off as the steepest makes it.
         Op::Activation(of) => {
             let is_plain = of.pieces().iter().all(|piece| piece.is_zero() || piece.is_identity());
             let most =

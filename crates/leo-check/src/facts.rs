@@ -50,8 +50,8 @@ pub struct BoundProof {
     pub tree: Tree,
 }
 
-/// For one linear bound, the slopes of the lines on the side of earlier units where they are free. Where nothing is said, or
-/// something that is not a number, it is the [default](crate::default_slope).
+/// For one linear bound, the slopes of the lines on the side of earlier units where they are free. Where nothing is
+/// said, or something that is not a number, it is the [default](crate::default_slope).
 pub type Slopes = BTreeMap<UnitId, f64>;
 
 /// What a linear bound is free to choose: the lines that stand for earlier units that can be on or off.
@@ -93,7 +93,8 @@ impl Tilt {
         (share * 255.0).round() as u8
     }
 
-    /// The affine map that makes the pre-activations of a layer of ReLUs, and what it reads, if lines above the layer's units can be tilted.
+    /// The affine map that makes the pre-activations of a layer of ReLUs, and what it reads, if lines above the layer's
+    /// units can be tilted.
     pub fn map(network: &Network, layer: LayerId) -> Option<(&Dense, ValueId)> {
         let node = &network.nodes()
             [network.pre_activation(layer).node().filter(|_| network.activation(layer).is_rectifier())?];
@@ -121,7 +122,8 @@ impl Tilt {
     }
 }
 
-/// A case distinction: the domain is cut where an earlier unit passes a knot, again and again, and a bound is proved for every piece.
+/// A case distinction: the domain is cut where an earlier unit passes a knot, again and again, and a bound is proved
+/// for every piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tree {
     /// A linear bound, on what is left of the domain here.
@@ -166,7 +168,8 @@ impl Tree {
     }
 }
 
-/// A piece of the domain: a unit's pre-activation lies on one side of a knot there, and how much of that a bound makes use of. Any linear function of a value with a known sign could stand here.
+/// A piece of the domain: a unit's pre-activation lies on one side of a knot there, and how much of that a bound makes
+/// use of. Any linear function of a value with a known sign could stand here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) unit: UnitId,

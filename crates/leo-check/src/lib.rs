@@ -9,8 +9,10 @@
 //!
 //! 1. *Every value of the first network lies in its range.* The input does, because the range is the domain. What a node makes does, by interval arithmetic (`range.rs`), if its operands do; and
 //!    a range is narrowed only by linear bounds that hold whatever slopes and multipliers are given (`backward.rs`), on pieces that together are the whole domain (`checker.rs`).
-//! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements are values; kept by affine nodes (`forms.rs`); and at activations, each expression
-//!    gets the radius that follows from ranges and expressions that are proved already (`deviation.rs`). In either network a value is expressed by what comes before it only, so there is no circle.
+//! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements
+//!    are values; kept by affine nodes (`forms.rs`); and at activations, each expression gets the radius that follows
+//!    from ranges and expressions that are proved already (`deviation.rs`). In either network a value is expressed by
+//!    what comes before it only, so there is no circle.
 //! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`).
 //!    Where an output is made in the same way in both networks, but for units that are proved to be off, they are not apart at all (`same.rs`).
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too
@@ -20,9 +22,9 @@
 //!
 //! # One step at a time
 //!
-//! A [`Checker`] goes through a network layer by layer. For the pre-activations of each layer it proves a range by interval
-//! arithmetic, and better ones by linear bounds, on request. Here is `relu(x + y) - relu(x + y)` in disguise: the second layer's unit
-//! is always 0, which intervals cannot see and a linear bound can.
+//! A [`Checker`] goes through a network layer by layer. For the pre-activations of each layer it proves a range by
+//! interval arithmetic, and better ones by linear bounds, on request. Here is `relu(x + y) - relu(x + y)` in disguise:
+//! the second layer's unit is always 0, which intervals cannot see and a linear bound can.
 //!
 //! ```
 //! use leo_check::{Checker, Side, Target};

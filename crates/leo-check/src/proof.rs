@@ -68,7 +68,8 @@ pub struct LayerProof {
     pub linear: bool,
     /// More bounds to be proved. A leaf alone is a linear bound with slopes of its own.
     pub bounds: Vec<BoundProof>,
-    /// For each unstable unit, in their order, which point shows it on a piece, and which one on another further to the right: off, and on.
+    /// For each unstable unit, in their order, which point shows it on a piece, and which one on another further to the
+    /// right: off, and on.
     pub witnesses: Vec<[usize; 2]>,
 }
 
@@ -134,7 +135,8 @@ impl Proof {
         Ok(checker.finish())
     }
 
-    /// The point that shows a unit on the left of the pieces that it was seen on (off), or on the right (on), if there is one.
+    /// The point that shows a unit on the left of the pieces that it was seen on (off), or on the right (on), if there
+    /// is one.
     pub fn witness(&self, UnitId { layer, unit }: UnitId, on: bool) -> Option<&[f64]> {
         let layer = self.layers.get(layer.index()).filter(|layer| layer.units.get(unit) == Some(&Status::Unstable))?;
         let place = layer.units[..unit].iter().filter(|status| **status == Status::Unstable).count();

@@ -3,9 +3,9 @@
 //! This is *value numbering*: every element of every value of both networks gets the number of a class, and two
 //! elements are in one class only if they are equal everywhere on the domain. The inputs are the same in both networks.
 //! What the same operator makes, with the same constants, of operands of the same classes is the same. A unit of the
-//! first network that is proved to be always off is 0, and so is whatever the same activation makes of a pre-activation of its
-//! class; 0 stays 0 when it is multiplied or divided, and adds nothing to a row of a matrix, nor does what has the
-//! weight 0.
+//! first network that is proved to be always off is 0, and so is whatever the same activation makes of a pre-activation
+//! of its class; 0 stays 0 when it is multiplied or divided, and adds nothing to a row of a matrix, nor does what has
+//! the weight 0.
 //!
 //! Numbers are compared here, and never computed with. So a network from which units were removed that are always off
 //! or that nobody reads, and that is otherwise as it was, is seen to be the same whatever its layout is, also where

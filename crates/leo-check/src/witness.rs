@@ -7,8 +7,9 @@ use crate::exact::Exact;
 use crate::number::Number;
 use crate::range::{Interval, Range};
 
-/// On which piece of its activation each of some units is at a point, and not at a knot: by intervals, which are narrow at a point, and
-/// where that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for few points. `None` if the point is not in the domain.
+/// On which piece of its activation each of some units is at a point, and not at a knot: by intervals, which are narrow
+/// at a point, and where that leaves a doubt, exactly. Slow, compared with an evaluation in double precision: for few
+/// points. `None` if the point is not in the domain.
 ///
 /// # Panics
 /// If there is no such unit.

@@ -1,5 +1,5 @@
-//! The maps are true: the tables of ARCHITECTURE.md name every file of the source, and those of CONTRIBUTING.md every test, and nothing else;
-//! and every path that either page names is there.
+//! The maps are true: the tables of ARCHITECTURE.md name every file of the source, and those of CONTRIBUTING.md every
+//! test, and nothing else; and every path that either page names is there.
 
 mod support;
 

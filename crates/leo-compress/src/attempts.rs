@@ -393,7 +393,8 @@ impl<'a> Attempts<'a> {
         })
     }
 
-    /// The network with these plans carried out, unless a number or the network gets too large or the file does not let it be: then why.
+    /// The network with these plans carried out, unless a number or the network gets too large or the file does not let
+    /// it be: then why.
     pub(crate) fn rewritten(
         &self,
         plans: Plans<'a>,

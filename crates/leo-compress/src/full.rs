@@ -31,7 +31,8 @@ const SHARE_OF_MULTIPLES: f64 = 0.0625;
 /// What a region may be rewritten with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// Layers in which no unit is replaced by a negative multiple of another: the linear functions that come with that can be large numbers that cancel.
+    /// Layers in which no unit is replaced by a negative multiple of another: the linear functions that come with that
+    /// can be large numbers that cancel.
     pub(crate) without_opposites: BTreeSet<LayerId>,
     /// Whether units that are always on stay as they are, instead of fewer new ones that carry linear functions.
     pub(crate) keep_linear: bool,
@@ -183,7 +184,8 @@ fn choices(region: &Region, budget: &Budget) -> (Choices, f64) {
     (choices, budget.total * (1.0 - SHARE_OF_MULTIPLES) - spent)
 }
 
-/// For a unit that is not stable, the line along one of its pieces that it is nearest to, and how far it can be from that.
+/// For a unit that is not stable, the line along one of its pieces that it is nearest to, and how far it can be from
+/// that.
 fn nearest_line(layer: &Layer, unit: usize) -> Option<(f64, Expression<usize>)> {
     let (at, of) = (layer.range.at(unit), &layer.activation);
     let [first, last] = touched(of, &at.lower, &at.upper);

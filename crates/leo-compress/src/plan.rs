@@ -97,7 +97,8 @@ pub(crate) struct Planned {
     pub(crate) parent: Option<usize>,
     /// Its first rows are the units' pre-activations, the others are what takes the path. What reads this layer reads both, in this order.
     pub(crate) map: Map,
-    /// For each unit, the channel of that layer that it is. Where it is none, it is new and always on: it carries a linear function past the layer.
+    /// For each unit, the channel of that layer that it is. Where it is none, it is new and always on: it carries a
+    /// linear function past the layer.
     pub(crate) units: Vec<Option<usize>>,
 }
 

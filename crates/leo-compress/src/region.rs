@@ -1,8 +1,9 @@
 //! Which parts of a network can be rewritten.
 //!
-//! A *region* begins at one value, its entry, and is a tree of layers: each layer of units reads an affine function of one layer before it, or of
-//! the entry. It ends at its *ports*, affine functions of one layer that something else needs: outputs, and summands where branches meet. Within a region
-//! widths are free. A plain network is one region; in a residual network each branch is one, and so is what lies between two sums.
+//! A *region* begins at one value, its entry, and is a tree of layers: each layer of units reads an affine function of
+//! one layer before it, or of the entry. It ends at its *ports*, affine functions of one layer that something else
+//! needs: outputs, and summands where branches meet. Within a region widths are free. A plain network is one region; in
+//! a residual network each branch is one, and so is what lies between two sums.
 //!
 //! A layer whose outputs themselves are needed outside, because they are summands or outputs, cannot change its width. It stays as it is, and ends
 //! the region before it. If all its units are stable it is no layer at all, but an affine map.

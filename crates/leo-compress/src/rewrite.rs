@@ -69,8 +69,8 @@ impl<'a> Original<'a> {
         Ok(Rewritten { plans, parts, float, network: new.made, deviation, pairs })
     }
 
-    /// Writes a file with what was rewritten. If its network is not node by node what was expected, it is proved again what
-    /// that does.
+    /// Writes a file with what was rewritten. If its network is not node by node what was expected, it is proved again
+    /// what that does.
     pub(crate) fn write(&self, rewritten: Rewritten<'_>) -> Result<Written, CompressError> {
         let Rewritten { plans, parts, float, .. } = rewritten;
         let new = self.document.splice(&parts, float)?;

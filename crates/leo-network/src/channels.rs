@@ -2,7 +2,8 @@
 
 use crate::shape::Shape;
 
-/// The channels of a value: what a weight belongs to, at however many positions. The one place that knows where they lie in a shape.
+/// The channels of a value: what a weight belongs to, at however many positions. The one place that knows where they
+/// lie in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
     count: usize,

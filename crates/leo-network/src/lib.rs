@@ -2,8 +2,9 @@
 //!
 //! # A network is a function of one sample
 //!
-//! A [`Network`] is a graph of operators ([`op`]) in topological order: affine maps, [activations](activation), and the sum of two branches. Each shape is checked as its node is added,
-//! so a network that exists can be evaluated. Here is `x -> relu(x - 1) - relu(1 - x)`, made by hand:
+//! A [`Network`] is a graph of operators ([`op`]) in topological order: affine maps, [activations](activation), and the
+//! sum of two branches. Each shape is checked as its node is added, so a network that exists can be evaluated. Here is
+//! `x -> relu(x - 1) - relu(1 - x)`, made by hand:
 //!
 //! ```
 //! use leo_network::op::{Dense, Matrix, Relu};

@@ -1,8 +1,8 @@
 //! Replacing parts of a network by other networks, and saying what became of which value.
 //!
-//! All values of the network and of the parts get a place each. Where a part begins stands for the value that it reads, and
-//! a value where a part ends stands for what the part makes of it; every other place is made by its own node. What is still
-//! needed is put into an order in which it can be evaluated, and built anew.
+//! All values of the network and of the parts get a place each. Where a part begins stands for the value that it reads,
+//! and a value where a part ends stands for what the part makes of it; every other place is made by its own node. What
+//! is still needed is put into an order in which it can be evaluated, and built anew.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -25,8 +25,8 @@ pub struct Part {
 pub struct Spliced<T> {
     /// The new one.
     pub made: T,
-    /// For each value of the old network, which one it is in the new network, if it is still there. A value where a part
-    /// ends is what the part makes of it. (In a file, names tell values apart: one without a name counts as gone.)
+    /// For each value of the old network, which one it is in the new network, if it is still there. A value where a
+    /// part ends is what the part makes of it. (In a file, names tell values apart: one without a name counts as gone.)
     pub values: ValueMap<Option<ValueId>>,
     /// For each part, for each value of its network, which one it became, if anything needs it.
     pub parts: Vec<ValueMap<Option<ValueId>>>,
@@ -35,12 +35,12 @@ pub struct Spliced<T> {
 impl Network {
     /// This network with everything between where each part begins and where it ends replaced by the part's network.
     ///
-    /// A part may begin where another one begins or ends, but every value is the end of one part at the most. Nodes that
-    /// only the replaced parts needed go. Everything else stays as it is, and where it may, before what is new.
+    /// A part may begin where another one begins or ends, but every value is the end of one part at the most. Nodes
+    /// that only the replaced parts needed go. Everything else stays as it is, and where it may, before what is new.
     ///
     /// # Errors
-    /// If a part has other shapes than what it is to replace, or two parts end at the same value, or one at the input, or
-    /// if a value would depend on itself, or the network gets too large.
+    /// If a part has other shapes than what it is to replace, or two parts end at the same value, or one at the input,
+    /// or if a value would depend on itself, or the network gets too large.
     pub fn splice(&self, parts: &[Part]) -> Result<Spliced<Self>, NetworkError> {
         let places = Places::new(self, parts)?;
         let mut builder = Self::builder(self.input().clone());

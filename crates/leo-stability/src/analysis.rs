@@ -197,7 +197,8 @@ impl<'n> Run<'_, 'n> {
         self.decided_before = self.stages.iter().map(Stage::decided).sum();
     }
 
-    /// Whether a layer had too little time, although there is some left: each search has only its share, and the layers after may have left some of theirs.
+    /// Whether a layer had too little time, although there is some left: each search has only its share, and the layers
+    /// after may have left some of theirs.
     fn has_time_left_over(&self) -> bool {
         self.options.engine != Engine::Milp
             && self.first_open().is_some()

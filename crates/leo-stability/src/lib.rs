@@ -1,4 +1,5 @@
-//! Decides for every unit of a network on which pieces of its activation it can be on a domain: whether a ReLU can be on, and whether it can be off.
+//! Decides for every unit of a network on which pieces of its activation it can be on a domain: whether a ReLU can be
+//! on, and whether it can be off.
 //!
 //! Cheapest first, and stop at the sign: a unit's optimum is never needed. Inputs with both signs settle a unit as unstable; bounds
 //! proved by `leo-check` settle it as stable. What neither settles is undecided, and kept.

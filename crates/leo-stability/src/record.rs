@@ -62,7 +62,8 @@ impl Record {
     }
 }
 
-/// Leaves out what goes without saying: slopes that do not matter, or, if that is wanted, are the default, and multipliers of 0 at the end.
+/// Leaves out what goes without saying: slopes that do not matter, or, if that is wanted, are the default, and
+/// multipliers of 0 at the end.
 pub(crate) fn trim(tree: &mut Tree, network: &Network, ranges: &ValueMap<Range>, defaults: bool) {
     match tree {
         Tree::Split { halves, .. } => halves.iter_mut().for_each(|half| trim(half, network, ranges, defaults)),

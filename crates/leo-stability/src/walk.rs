@@ -13,8 +13,8 @@ pub(crate) struct Linear {
     pub(crate) constants: Vec<f64>,
 }
 
-/// Takes linear functions of `value` back to the input. `relax` is given a layer, the coefficients of its outputs, to be replaced by
-/// coefficients of its pre-activations, and the constants.
+/// Takes linear functions of `value` back to the input. `relax` is given a layer, the coefficients of its outputs, to
+/// be replaced by coefficients of its pre-activations, and the constants.
 pub(crate) fn back(
     network: &Network,
     value: ValueId,

@@ -1,8 +1,9 @@
 //! Activations: what a unit makes of its pre-activation.
 //!
-//! An [`Activation`] is a continuous function of one number that is linear between its *knots*: on each of its *pieces*. All that anybody needs to know of one is in
-//! its knots and pieces, so that a new activation is a file here with a struct of its parameters and the pieces that these make. A unit is *stable* if its
-//! pre-activation stays on one piece.
+//! An [`Activation`] is a continuous function of one number that is linear between its *knots*: on each of its
+//! *pieces*. All that anybody needs to know of one is in its knots and pieces, so that a new activation is a file here
+//! with a struct of its parameters and the pieces that these make. A unit is *stable* if its pre-activation stays on
+//! one piece.
 
 mod relu;
 
@@ -91,8 +92,8 @@ impl Activation {
         &self.pieces
     }
 
-    /// Whether a line above a unit, or below it, may have any slope that these pieces have, from the first to the last: below, where slopes only grow from
-    /// piece to piece, and above, where they only shrink.
+    /// Whether a line above a unit, or below it, may have any slope that these pieces have, from the first to the last:
+    /// below, where slopes only grow from piece to piece, and above, where they only shrink.
     pub fn has_free_slope(&self, is_above: bool, [first, last]: [usize; 2]) -> bool {
         let pieces = &self.pieces[first..=last];
         pieces.is_sorted_by(|a, b| if is_above { a.slope >= b.slope } else { a.slope <= b.slope })
@@ -119,7 +120,8 @@ impl Activation {
         if slope == 0.0 && !x.is_nan() { constant } else { slope * x + constant }
     }
 
-    /// Whether `f(c x) = c f(x)` for all `c > 0`: two pieces that meet at 0. Then `f(-c x) = c f(x) - c s x`, where `s` is the sum of both slopes.
+    /// Whether `f(c x) = c f(x)` for all `c > 0`: two pieces that meet at 0. Then `f(-c x) = c f(x) - c s x`, where `s`
+    /// is the sum of both slopes.
     pub fn is_homogeneous(&self) -> bool {
         self.knots == [0.0] && self.pieces.iter().all(|piece| piece.constant == 0.0)
     }
@@ -173,7 +175,8 @@ impl<T: Real> Kernel<T> for Pieces<T> {
     fn run(&self, operands: Operands<'_, T>, output: &mut [T]) {
         for (y, &x) in output.iter_mut().zip(operands.get(0)) {
             let [slope, constant] = self.lines[self.knots.iter().filter(|knot| x >= **knot).count()];
-            // An overflow in a layer before must not look like a unit that is on another piece, and 0 times infinity is 0 here.
+            // An overflow in a layer before must not look like a unit that is on another piece, and 0 times infinity is
+            // 0 here.
             let is_number = x.partial_cmp(&x).is_some();
             *y = if slope == T::default() && is_number { constant } else { slope * x + constant };
         }

@@ -58,7 +58,8 @@ impl Bounds {
         self.lo.iter().copied().zip(self.hi.iter().copied())
     }
 
-    /// For a corner, whether each input is at its upper bound, unless that is its lower one, too; nothing for any other point.
+    /// For a corner, whether each input is at its upper bound, unless that is its lower one, too; nothing for any other
+    /// point.
     pub fn corner_of(&self, point: &[f64]) -> Option<Vec<bool>> {
         let side = |(&x, (lo, hi)): (&f64, (f64, f64))| (x == lo || x == hi).then_some(x != lo);
         point.iter().zip(self.sides()).map(side).collect::<Option<Vec<bool>>>().filter(|_| point.len() == self.lo.len())

@@ -1,11 +1,12 @@
 //! The domain: the inputs that a network will ever see.
 //!
-//! A [`Domain`] is a convex set of flattened samples, without end in no direction. It can be had from a constant, from two arrays, from a
-//! [VNN-LIB](crate::vnnlib) file, from an [NNet](crate::nnet) file, or from the range of a data set.
+//! A [`Domain`] is a convex set of flattened samples, without end in no direction. It can be had from a constant, from
+//! two arrays, from a [VNN-LIB](crate::vnnlib) file, from an [NNet](crate::nnet) file, or from the range of a data set.
 //!
-//! A kind of domain is a file with a [`ConvexSet`]: the box around it, where on it a linear function is largest, the point of it next to a point, whether it holds a point, and
-//! how it is written down. That is all that anybody asks: proofs need the box for the ranges they begin with, and the maximum for the ones they end with, and searches
-//! need points, which are made of the others here. So far there are [boxes](Bounds).
+//! A kind of domain is a file with a [`ConvexSet`]: the box around it, where on it a linear function is largest, the
+//! point of it next to a point, whether it holds a point, and how it is written down. That is all that anybody asks:
+//! proofs need the box for the ranges they begin with, and the maximum for the ones they end with, and searches need
+//! points, which are made of the others here. So far there are [boxes](Bounds).
 //!
 //! Bounds are doubles. A program in single precision that rounds 0.3 gets a number just above the double 0.3, outside a
 //! domain that ends there; widen such a domain by a [margin](Domain::widened).
@@ -35,10 +36,12 @@ pub trait ConvexSet: Sized {
     /// The smallest box that holds it.
     fn hull(&self) -> &Bounds;
 
-    /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that do not matter it stays.
+    /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that do not
+    /// matter it stays.
     fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]);
 
-    /// A point of the set that shares lead to: one after the other, how much of the way each input goes from its lower bound to its upper one.
+    /// A point of the set that shares lead to: one after the other, how much of the way each input goes from its lower
+    /// bound to its upper one.
     fn at(&self, share: impl FnMut() -> f64) -> Vec<f64> {
         let mut point = self.hull().at(share);
         self.project(&mut point);
@@ -104,12 +107,14 @@ macro_rules! domains {
                 match self { $(Self::$kind(set) => set.hull()),* }
             }
 
-            /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that do not matter it stays.
+            /// Moves a point to where a linear function with these coefficients is largest, exactly. Along inputs that
+            /// do not matter it stays.
             pub fn maximise<T: PartialOrd + Default>(&self, coefficients: &[T], point: &mut [f64]) {
                 match self { $(Self::$kind(set) => set.maximise(coefficients, point)),* }
             }
 
-            /// A point of it that shares lead to: one after the other, how much of the way each input goes from its lower bound to its upper one.
+            /// A point of it that shares lead to: one after the other, how much of the way each input goes from its
+            /// lower bound to its upper one.
             pub fn at(&self, share: impl FnMut() -> f64) -> Vec<f64> {
                 match self { $(Self::$kind(set) => set.at(share)),* }
             }
@@ -124,7 +129,8 @@ macro_rules! domains {
                 samples.chunks_mut(self.len()).for_each(|sample| match self { $(Self::$kind(set) => set.project(sample)),* });
             }
 
-            /// Both parts of it where one input is no larger, and no smaller, than the middle between its bounds: unless there is no number between these, or it cannot be cut.
+            /// Both parts of it where one input is no larger, and no smaller, than the middle between its bounds:
+            /// unless there is no number between these, or it cannot be cut.
             pub fn halves(&self, input: usize) -> Option<[Self; 2]> {
                 let (lo, hi) = (self.hull().lo()[input], self.hull().hi()[input]);
                 let middle = lo / 2.0 + hi / 2.0;

@@ -60,9 +60,9 @@ impl Document {
         Ok(self.spliced(Self::from_model(model, None)?, &gone, &written.pieces))
     }
 
-    /// The network that [`splice`](Self::splice) would write, without writing it: with weights as they would be rounded, and
-    /// nodes as they would be read again. It is refused for the same reasons, but for what only reading the new file
-    /// would show.
+    /// The network that [`splice`](Self::splice) would write, without writing it: with weights as they would be
+    /// rounded, and nodes as they would be read again. It is refused for the same reasons, but for what only reading
+    /// the new file would show.
     ///
     /// # Errors
     /// As for [`splice`](Self::splice).
@@ -81,8 +81,8 @@ impl Document {
         Ok(spliced)
     }
 
-    /// Names for new layers that stand where these layers of the network did: their own, unless that would not tell them
-    /// apart.
+    /// Names for new layers that stand where these layers of the network did: their own, unless that would not tell
+    /// them apart.
     pub fn layer_names(&self, layers: impl Iterator<Item = LayerId>) -> HashMap<LayerId, String> {
         let mut taken: HashMap<&str, usize> = HashMap::new();
         for node in &self.graph().node {
@@ -102,8 +102,8 @@ impl Document {
         names
     }
 
-    /// A file that was made from this one, and what became of values, by their names: of those here that are not gone, and
-    /// of those in new parts.
+    /// A file that was made from this one, and what became of values, by their names: of those here that are not gone,
+    /// and of those in new parts.
     pub(super) fn spliced(&self, made: Self, gone: &HashSet<String>, parts: &[Vec<String>]) -> Spliced<Self> {
         let still = |value| self.name_of(value).filter(|name| !gone.contains(*name));
         let values = self.network().values().map(|value| made.value_named(still(value)?)).collect();
@@ -164,8 +164,8 @@ fn ends<'a>(pieces: &[Piece<'a>]) -> Result<HashSet<&'a str>, OnnxError> {
 }
 
 /// Removes the nodes that make the values called `to`, everything that only these needed, and everything that would read
-/// what is gone; and says what that is. What makes the values called `from` stays, unless they are among those called `to`
-/// themselves.
+/// what is gone; and says what that is. What makes the values called `from` stays, unless they are among those called
+/// `to` themselves.
 fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<HashSet<String>, OnnxError> {
     let needed_before = names_at(graph, &live_order(graph)?);
     graph.node.retain(|node| !node.output.iter().any(|output| to.contains(output.as_str())));

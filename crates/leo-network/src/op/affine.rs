@@ -1,9 +1,10 @@
 //! The affine maps, and all that analyses ask of one.
 //!
-//! A kind of map is a struct with its constants in a file of its own, which says in [`Map`] what it does; [`AffineMap`] lists them. Whoever analyses networks does not
-//! tell the kinds apart but asks for a map's [`Action`]: it moves numbers, changes each of them, or sums them up ([`Sums`]). That is what matters to a proof, too:
-//! nothing is rounded when numbers move, one operation when each is changed, and many where they are summed up. So intervals, backward substitution,
-//! expressions, errors of evaluation, costs and drawings are written once, over actions.
+//! A kind of map is a struct with its constants in a file of its own, which says in [`Map`] what it does; [`AffineMap`]
+//! lists them. Whoever analyses networks does not tell the kinds apart but asks for a map's [`Action`]: it moves
+//! numbers, changes each of them, or sums them up ([`Sums`]). That is what matters to a proof, too: nothing is rounded
+//! when numbers move, one operation when each is changed, and many where they are summed up. So intervals, backward
+//! substitution, expressions, errors of evaluation, costs and drawings are written once, over actions.
 
 use super::{Arithmetic, Dense, Elementwise, Kernel, Op, Operator, Reshape, Run, Sums, Transpose};
 use crate::channels::Channels;

@@ -1,8 +1,9 @@
 //! The operators of a network.
 //!
 //! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an
-//! [`Activation`], and the [sum](Sum) of two values. The kinds of affine maps are a file each, and so are activations. To add a map
-//! (a convolution, say), write its file, add its name to the list in `affine.rs`, and teach the file formats about it.
+//! [`Activation`], and the [sum](Sum) of two values. The kinds of affine maps are a file each, and so are activations.
+//! To add a map (a convolution, say), write its file, add its name to the list in `affine.rs`, and teach the file
+//! formats about it.
 
 mod affine;
 mod dense;

@@ -1,7 +1,8 @@
-//! Sums of inputs, each times a weight, and of a bias: what affine maps are made of that are more than a change of each number.
+//! Sums of inputs, each times a weight, and of a bias: what affine maps are made of that are more than a change of each
+//! number.
 //!
-//! How the terms of a sum lie among the inputs is known here, or to whoever implements [`Terms`], and to nobody else. Where it is one matrix for each
-//! vector, there and back again are matrix products.
+//! How the terms of a sum lie among the inputs is known here, or to whoever implements [`Terms`], and to nobody else.
+//! Where it is one matrix for each vector, there and back again are matrix products.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -141,7 +142,8 @@ impl<'a> Sums<'a> {
         })
     }
 
-    /// The matrix, a row for each of its outputs, and the bias of each, if the same is done to each vector along the innermost axis.
+    /// The matrix, a row for each of its outputs, and the bias of each, if the same is done to each vector along the
+    /// innermost axis.
     pub fn as_matrix(&self) -> Option<(&[f64], Option<&'a [f64]>)> {
         match &self.0 {
             Lies::Matrix { weights, bias, .. } => Some((weights, *bias)),

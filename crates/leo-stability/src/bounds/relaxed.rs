@@ -31,7 +31,8 @@ pub(crate) fn within(of: &Activation, slope: f64) -> f64 {
     of.within(slope, [0, of.pieces().len() - 1])
 }
 
-/// The line that stands for a unit with this coefficient and range, if it has this slope where that is free: its slope, and its constant.
+/// The line that stands for a unit with this coefficient and range, if it has this slope where that is free: its slope,
+/// and its constant.
 fn line(of: &Activation, range: &Range, unit: usize, coefficient: f64, free: f64) -> (f64, f64) {
     let (l, u) = (range.lower[unit], range.upper[unit]);
     let [first, last] = touched(of, &l, &u);
@@ -67,7 +68,8 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// For a single bound, how far a unit's line is from the unit at the point where the relaxed network was evaluated last.
+    /// For a single bound, how far a unit's line is from the unit at the point where the relaxed network was evaluated
+    /// last.
     pub(crate) fn gap(&self, of: &Activation, unit: usize) -> f64 {
         let Some(&value) = self.values.get(unit) else { return 0.0 };
         (self.slopes[unit] * value + self.constants[unit] - of.of(value)).abs()

@@ -44,7 +44,8 @@ pub(crate) struct Reduced {
 }
 
 impl Reduced {
-    /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have overflowed, or units are no ReLUs.
+    /// What is before a layer, where `ranges` hold. `None` if that is too much to write down, or numbers have
+    /// overflowed, or units are no ReLUs.
     pub(crate) fn new(network: &Network, layer: LayerId, ranges: &ValueMap<Range>) -> Option<Self> {
         let input = &ranges[ValueId::INPUT];
         let before = || network.layers().take_while(|&before| before < layer);

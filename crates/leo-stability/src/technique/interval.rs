@@ -1,4 +1,5 @@
-//! Interval arithmetic, as the checker carries it out where it comes to a layer: for the first one over a box, nothing can improve on it.
+//! Interval arithmetic, as the checker carries it out where it comes to a layer: for the first one over a box, nothing
+//! can improve on it.
 
 use super::{Cost, Step, Technique};
 

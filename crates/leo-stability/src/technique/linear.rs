@@ -1,4 +1,5 @@
-//! Linear bounds by backward substitution, with the default slopes: CROWN (Zhang et al. 2018), DeepPoly (Singh et al. 2019).
+//! Linear bounds by backward substitution, with the default slopes: CROWN (Zhang et al. 2018), DeepPoly (Singh et al.
+//! 2019).
 
 use leo_check::{BoundProof, Lines, Target, Tree};
 
@@ -18,7 +19,8 @@ pub(super) const BOUND: Step =
 
 impl Run<'_, '_> {
     fn linear_bounds(&mut self) {
-        // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first layer are exact.
+        // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first
+        // layer are exact.
         let last = self.stage.layer.index() + 1 == self.network.layers().len() && !self.options.narrow;
         let known = last || has_exact_intervals(self.network, self.stage.layer);
         let wanted = |unit: &usize| !known || self.stage.verdicts[*unit].is_none();

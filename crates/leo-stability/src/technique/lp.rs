@@ -14,8 +14,8 @@ pub(super) const RELAX: Step = Step {
     attempt: |run| run.linear_programs(),
 };
 
-/// How many linear programs follow each other, each from where the last one ended. It does not depend on the number of threads, because
-/// answers may depend on where they started.
+/// How many linear programs follow each other, each from where the last one ended. It does not depend on the number of
+/// threads, because answers may depend on where they started.
 const PROGRAMS_IN_A_ROW: usize = 8;
 
 /// Linear programs with no more numbers than this are fast enough to be tried before case distinctions.

@@ -81,8 +81,8 @@ impl Run<'_, '_> {
         solver::claim(reduced, &target, start, nodes, &self.budget, probe)
     }
 
-    /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the programs claim is then
-    /// to be proved.
+    /// The paper's way: for every unit first whether it can be on, and if it can, whether it can be off. What the
+    /// programs claim is then to be proved.
     pub(crate) fn decide_by_programs(&mut self) {
         // Where it is too late to ask, what earlier programs found may still decide something.
         let by = if self.budget.is_exhausted() { Technique::WITNESS } else { TECHNIQUE };

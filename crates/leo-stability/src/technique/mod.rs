@@ -1,8 +1,8 @@
 //! The techniques of the search, a file each, and the order in which they are tried.
 //!
-//! A file has what its [`Technique`] is called, and its [`Step`]s: when they are worth trying, whether they spend the layer's
-//! share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`]. What they have in common, from
-//! asking the checker to keeping a proof, is [`Run`]'s.
+//! A file has what its [`Technique`] is called, and its [`Step`]s: when they are worth trying, whether they spend the
+//! layer's share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`]. What they
+//! have in common, from asking the checker to keeping a proof, is [`Run`]'s.
 
 mod interval;
 mod linear;

@@ -1,4 +1,5 @@
-//! Branch and bound on units (Bunel et al. 2018), with linear bounds and multipliers at the leaves (beta-CROWN, Wang et al. 2021).
+//! Branch and bound on units (Bunel et al. 2018), with linear bounds and multipliers at the leaves (beta-CROWN, Wang et
+//! al. 2021).
 
 use leo_check::{BoundProof, Target};
 use rayon::prelude::*;

@@ -1,5 +1,5 @@
-//! Linear bounds with tilted lines above units of the first layer (the inequalities of Anderson et al. 2020, mixed), and slopes
-//! chosen with them: for what is open, and to tighten the bounds of the layers before.
+//! Linear bounds with tilted lines above units of the first layer (the inequalities of Anderson et al. 2020, mixed),
+//! and slopes chosen with them: for what is open, and to tighten the bounds of the layers before.
 
 use leo_check::{Lines, Target};
 use leo_network::LayerId;
@@ -46,7 +46,8 @@ impl Run<'_, '_> {
         self.prove_lines(TECHNIQUE, &open, lines);
     }
 
-    /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the narrower.
+    /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the
+    /// narrower.
     fn narrow_ranges(&mut self) {
         if self.stage.narrow {
             return;

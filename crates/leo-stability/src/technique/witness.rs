@@ -1,4 +1,5 @@
-//! Inputs that show units on both sides: projected gradient ascent (PGD, Madry et al. 2018) on pre-activations, from better starts the longer it takes.
+//! Inputs that show units on both sides: projected gradient ascent (PGD, Madry et al. 2018) on pre-activations, from
+//! better starts the longer it takes.
 
 use super::{Cost, Step, Technique};
 use crate::analysis::Run;

@@ -223,7 +223,8 @@ impl<'n> Witnesses<'n> {
         self.network.pre_activation(layer).index() < self.errors.len()
     }
 
-    /// A few points that show these units off and on: which of the points, for each unit; none for those that would take too many points.
+    /// A few points that show these units off and on: which of the points, for each unit; none for those that would
+    /// take too many points.
     pub(crate) fn cover(&self, units: &[UnitId]) -> (Vec<Vec<f64>>, Vec<Option<[usize; 2]>>) {
         // Corners first: they take less room in a file.
         let mut order: Vec<(bool, usize, Target)> = Vec::new();
