@@ -96,7 +96,7 @@ macro_rules! domains {
 
         /// A domain as files have it.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, expecting = "no domain of a kind that this Leo knows (a box has inputs, lo and hi)")]
         pub enum WrittenDomain {
             $($(#[$about])* $kind(<$set as ConvexSet>::Written)),*
         }
