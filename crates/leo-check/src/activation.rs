@@ -56,7 +56,7 @@ fn value<N: Number>(piece: &Piece, x: &N, slope: f64, constant: f64) -> Interval
         let constants = [piece.constant, -constant].into_iter().filter(|constant| *constant != 0.0);
         constants.fold(linear, |sum, constant| up(sum.plus(&N::of(sign * constant))))
     });
-    Interval { lower: below.negative(), upper: above }
+    Interval { lower: N::default().minus(&below), upper: above }
 }
 
 /// Where what an activation makes of the numbers of an interval lies.
@@ -72,10 +72,10 @@ pub(crate) fn image<N: Number>(of: &Activation, at: &Interval<N>) -> Interval<N>
 #[inline]
 fn multiple<N: Number>(factor: f64, number: &N) -> N {
     match factor {
-        0.0 => N::default(),
+        // No negative zero comes of it.
+        _ if factor == 0.0 || number.is_zero() => N::default(),
         1.0 => number.clone(),
         -1.0 => number.negative(),
-        _ if number.is_zero() => N::default(),
         _ => above(number.times(&N::of(factor))),
     }
 }
@@ -106,7 +106,10 @@ pub(crate) struct Slopes {
 
 impl Slopes {
     pub(crate) fn new<N: Number>(of: &Activation, at: &Interval<N>) -> Self {
-        let touched = touched(of, &at.lower, &at.upper);
+        let [first, last] = touched(of, &at.lower, &at.upper);
+        // At a knot, a unit is on the piece to the right here.
+        let right = of.knots().iter().filter(|knot| at.lower >= N::of(**knot)).count();
+        let touched = if right > last { [right; 2] } else { [first, last] };
         let default = || default_slope(of, &at.lower, &at.upper);
         let free = [false, true].map(|is_above| of.has_free_slope(is_above, touched).then(default));
         Self { touched, chord: of.within(chord(of, at, touched), touched), free }

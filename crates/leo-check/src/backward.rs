@@ -16,7 +16,8 @@
 //!
 //! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes
 //! the sum larger there. So may `-m (z - k)` where `z <= k`. A proof may choose the multipliers; whatever the sum of
-//! coefficients is rounded to, it is the sum for some other multiplier of the same sign.
+//! coefficients is rounded to, it is the sum for some other multiplier of the same sign, and how much the constant
+//! differs for that one is taken into account.
 //!
 //! What matters for soundness is thus only that the constant
 //! is an upper bound for that very `d`, however it was rounded. The other source of error is the products of
@@ -203,8 +204,13 @@ impl<N: Number> Pass<'_, N> {
                 *c = line;
             }
             for cut in self.setting.cuts.iter().filter(|cut| cut.unit.layer == layer) {
-                row[cut.unit.unit].add(&N::of(cut.addend()));
-                constant.add_product(&N::of(cut.addend()), &N::of(-cut.knot));
+                let coefficient = &mut row[cut.unit.unit];
+                coefficient.add(&N::of(cut.addend()));
+                if cut.knot != 0.0 {
+                    constant.add_product(&N::of(cut.addend()), &N::of(-cut.knot));
+                    // The multiplier that is in the coefficient may be another one than this, by what was rounded.
+                    constant.add_error(&rounding(coefficient, &N::of(cut.knot.abs())));
+                }
             }
         }
     }

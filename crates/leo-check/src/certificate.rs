@@ -108,8 +108,10 @@ enum SideName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum TreeNode {
-    /// Layer and unit, and which knot of it if that is not the first.
+    /// Layer and unit.
     Split(usize, usize),
+    /// And which knot of it, if that is not the first: for activations that no file of this version is about.
+    #[serde(skip_deserializing)]
     Knot(usize, usize, usize),
     Leaf(Leaf),
 }
@@ -153,6 +155,8 @@ enum ClaimEntry {
     Constant(f64),
     Linear(f64),
     Multiple(usize, f64),
+    /// As for [`TreeNode::Knot`].
+    #[serde(skip_deserializing)]
     Affine(f64, f64),
 }
 
@@ -169,6 +173,8 @@ enum RoleEntry {
 enum OtherRole {
     Linear,
     Constant(f64),
+    /// As for [`TreeNode::Knot`].
+    #[serde(skip_deserializing)]
     Affine(f64, f64),
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run<'n>(
             None if run.has_time_left_over() => {
                 run.begin_again();
                 // What a layer found before its time was up is there still.
-                run.work(steps.iter().filter(|step| step.cost == Cost::Share));
+                run.work(steps.iter().filter(|step| step.cost != Cost::Nothing && !step.technique.is_plain));
             }
             None => return Ok(run.finish()),
         }
@@ -126,12 +126,9 @@ impl Stage {
 impl<'n> Run<'_, 'n> {
     /// Looks at points, before the first layer.
     fn look_around(&mut self) -> Result<(), DomainError> {
-        if let Some(first) = self.network.layers().next() {
-            self.narrow = usize::from(has_exact_intervals(self.network, first));
-        }
+        self.narrow = self.narrow_layers();
         if let Some(state) = &self.recalled {
             self.witnesses.look_at(&state.points(self.checker.domain()));
-            self.narrow = self.narrow.max(state.narrow());
         }
         if self.options.engine == Engine::Milp || self.network.layers().len() == 0 || self.budget.is_exhausted() {
             return Ok(());
@@ -141,6 +138,13 @@ impl<'n> Run<'_, 'n> {
         }
         self.timed(Technique::WITNESS, |run| run.witnesses.look_around(run.options.seed));
         Ok(())
+    }
+
+    /// How many layers, from the first on, have ranges that are as narrow as they can be, by what is recalled.
+    fn narrow_layers(&self) -> usize {
+        let first = self.network.layers().next();
+        let exact = first.is_some_and(|first| has_exact_intervals(self.network, first));
+        self.recalled.as_ref().map_or(0, State::narrow).max(usize::from(exact))
     }
 
     /// Begins with a layer that the checker has just come to.
@@ -214,6 +218,7 @@ impl<'n> Run<'_, 'n> {
     /// Goes back to the first layer that is open, and takes what is known of all others along.
     fn begin_again(&mut self) {
         self.recalled = Some(self.state());
+        self.narrow = self.narrow_layers();
         self.limits.go_on();
         self.budget = self.limits.whole();
         if let Some(layer) = self.first_open() {

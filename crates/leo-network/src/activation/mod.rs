@@ -38,6 +38,9 @@ impl Piece {
     }
 }
 
+/// How many pieces an activation may have: a letter or a digit stands for each.
+pub const MAX_PIECES: usize = 36;
+
 /// An operator of ONNX, and the numbers that are its attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Onnx {
@@ -61,7 +64,7 @@ impl Activation {
     /// The function with these knots, and pieces from the left to the right, and what people and files call it.
     ///
     /// # Errors
-    /// If knots and pieces do not make one continuous function, exactly.
+    /// If knots and pieces do not make one continuous function, exactly, or there are more than certificates have letters for.
     pub fn new(name: &'static str, onnx: Onnx, knots: Vec<f64>, pieces: Vec<Piece>) -> Result<Self, NetworkError> {
         // A line at a knot, if that takes no rounding.
         let at = |piece: &Piece, knot: f64| {
@@ -70,7 +73,8 @@ impl Activation {
             (lost == 0.0 && missing == 0.0).then_some(value)
         };
         let meet = |(pair, &knot): (&[Piece], &f64)| at(&pair[0], knot).is_some_and(|y| at(&pair[1], knot) == Some(y));
-        let is_whole = pieces.len() == knots.len() + 1 && knots.is_sorted_by(|a, b| a < b);
+        let is_whole =
+            pieces.len() == knots.len() + 1 && pieces.len() <= MAX_PIECES && knots.is_sorted_by(|a, b| a < b);
         if !is_whole || !pieces.windows(2).zip(&knots).all(meet) {
             return Err(NetworkError::mismatch(format!("the pieces of {name} do not meet at its knots")));
         }
