@@ -257,7 +257,7 @@ fn files_of_other_searches_are_refused() -> Anything {
         "[]",
         &text[..text.len() / 2],
         &text.replace("leo search", "leo"),
-        &text.replace("\"version\":1", "\"version\":2"),
+        &text.replace("\"version\":2", "\"version\":1"),
     ] {
         std::fs::write(folder.path().join("b.search"), broken)?;
         refusal(&[model, "--domain", "0,1", "--resume", "b.search"])?;
