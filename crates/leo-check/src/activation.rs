@@ -95,7 +95,7 @@ pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
 }
 
 /// The slopes of lines that stand for a unit whose pre-activation lies in an interval.
-pub(crate) struct Slopes {
+pub(crate) struct LowerSlopes {
     /// The pieces that it touches.
     pub(crate) touched: [usize; 2],
     /// That of the chord.
@@ -104,7 +104,7 @@ pub(crate) struct Slopes {
     free: [Option<f64>; 2],
 }
 
-impl Slopes {
+impl LowerSlopes {
     pub(crate) fn new<N: Number>(of: &Activation, at: &Interval<N>) -> Self {
         let [first, last] = touched(of, &at.lower, &at.upper);
         // At a knot, a unit is on the piece to the right here.
@@ -123,7 +123,7 @@ pub(crate) fn line_above<N: Number>(
     of: &Activation,
     c: &N,
     at: &Interval<N>,
-    slopes: &Slopes,
+    slopes: &LowerSlopes,
     chosen: Option<f64>,
 ) -> (N, N) {
     let [first, last] = slopes.touched;
@@ -209,12 +209,12 @@ mod tests {
                 let y = Exact::of(of.of(x));
                 let made = image(&of, &at);
                 prop_assert!(made.lower - 1e-14 <= of.of(x) && of.of(x) <= made.upper + 1e-14);
-                let (d, constant) = line_above(&of, &c, &at, &Slopes::new(&of, &at), chosen);
+                let (d, constant) = line_above(&of, &c, &at, &LowerSlopes::new(&of, &at), chosen);
                 let line = Exact::of(d).times(&Exact::of(x)).plus(&Exact::of(constant));
                 // What `of` makes is rounded itself.
                 prop_assert!(Exact::of(c).times(&y) <= line.plus(&Exact::of(1e-14)), "{c} {x} {d} {constant}");
                 let exact = Interval { lower: Exact::of(at.lower), upper: Exact::of(at.upper) };
-                let (d, constant) = line_above(&of, &Exact::of(c), &exact, &Slopes::new(&of, &exact), chosen);
+                let (d, constant) = line_above(&of, &Exact::of(c), &exact, &LowerSlopes::new(&of, &exact), chosen);
                 prop_assert!(Exact::of(c).times(&y) <= d.times(&Exact::of(x)).plus(&constant).plus(&Exact::of(1e-14)));
             }
         }
@@ -231,7 +231,10 @@ mod tests {
             [Some(0), Some(0), Some(1)]
         );
         let around = at(-0.1, 0.3);
-        assert_eq!(line_above(&relu, &-0.7, &around, &Slopes::new(&relu, &around), Some(0.25)), (-0.7 * 0.25, 0.0));
+        assert_eq!(
+            line_above(&relu, &-0.7, &around, &LowerSlopes::new(&relu, &around), Some(0.25)),
+            (-0.7 * 0.25, 0.0)
+        );
         assert_eq!([(-1.0, 2.0), (-2.0, 1.0), (-1.0, 1.0)].map(|(l, u)| default_slope(&relu, &l, &u)), [1.0, 0.0, 0.0]);
     }
 }

@@ -28,29 +28,29 @@
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
-use crate::activation::{Slopes, above, line_above, touched};
-use crate::facts::{Cut, Lines, Target, Tilt};
+use crate::activation::{LowerSlopes, above, line_above, touched};
 use crate::number::Number;
 use crate::range::{Interval, Range};
+use crate::relaxation::{KnownPhase, MixedInequality, Relaxation, Target};
 use crate::sound::{Bound, Upper, slack, underflow};
 
 /// What bounds of a layer's pre-activations are proved from.
-pub(crate) struct Setting<'a, N> {
+pub(crate) struct BackwardContext<'a, N> {
     pub(crate) network: &'a Network,
     pub(crate) domain: &'a Domain,
     pub(crate) layer: LayerId,
     /// A proved range for every value before the layer.
     pub(crate) ranges: &'a ValueMap<Range<N>>,
     /// Those of the targets, in their order. Missing ones are the default.
-    pub(crate) lines: &'a [&'a Lines],
+    pub(crate) lines: &'a [&'a Relaxation],
     /// On which piece of the domain the bounds are to hold.
-    pub(crate) cuts: &'a [Cut],
+    pub(crate) cuts: &'a [KnownPhase],
 }
 
 /// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative.
-pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<Bound<N>> {
+pub(crate) fn bounds<N: Number>(setting: &BackwardContext<'_, N>, targets: &[Target]) -> Vec<Bound<N>> {
     let start = setting.network.pre_activation(setting.layer);
-    let mut pass = Pass {
+    let mut pass = BackwardPass {
         setting,
         rows: targets.len(),
         coefficients: vec![None; start.index() + 1].into(),
@@ -67,14 +67,14 @@ pub(crate) fn bounds<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) ->
 
 /// A batch of linear functions on its way to the input, one a row: each is at most the sum over all values of its coefficients times
 /// the value, plus its constant. Lower bounds are upper bounds of the negative.
-struct Pass<'a, N> {
-    setting: &'a Setting<'a, N>,
+struct BackwardPass<'a, N> {
+    setting: &'a BackwardContext<'a, N>,
     rows: usize,
     coefficients: ValueMap<Option<Vec<N>>>,
     constants: Vec<Upper<N>>,
 }
 
-impl<N: Number> Pass<'_, N> {
+impl<N: Number> BackwardPass<'_, N> {
     fn begin(&mut self, start: ValueId, targets: &[Target]) {
         let width = self.setting.network.shape(start).elements();
         let mut coefficients = vec![N::default(); self.rows * width];
@@ -170,10 +170,10 @@ impl<N: Number> Pass<'_, N> {
         let (network, of) = (self.setting.network, self.setting.network.activation(layer));
         let range = &self.setting.ranges[network.pre_activation(layer)];
         self.tilt(layer, coefficients);
-        let units: Vec<(Interval<N>, Slopes)> = (0..range.len())
+        let units: Vec<(Interval<N>, LowerSlopes)> = (0..range.len())
             .map(|unit| range.at(unit))
             .map(|at| {
-                let slopes = Slopes::new(of, &at);
+                let slopes = LowerSlopes::new(of, &at);
                 (at, slopes)
             })
             .collect();
@@ -218,10 +218,10 @@ impl<N: Number> Pass<'_, N> {
     /// Where lines above a layer's units are tilted: replaces positive coefficients on outputs of units that can be on or off by coefficients on what
     /// the layer's affine map reads.
     fn tilt(&mut self, layer: LayerId, coefficients: &mut [N]) {
-        let Setting { network, ranges, lines, .. } = *self.setting;
+        let BackwardContext { network, ranges, lines, .. } = *self.setting;
         let tilt = |row: usize| lines.get(row)?.tilt.as_deref().filter(|tilt| tilt.layer == layer);
         let Some((dense, operand)) =
-            Tilt::map(network, layer).filter(|_| (0..lines.len()).any(|row| tilt(row).is_some()))
+            MixedInequality::map(network, layer).filter(|_| (0..lines.len()).any(|row| tilt(row).is_some()))
         else {
             return;
         };

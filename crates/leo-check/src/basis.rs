@@ -9,7 +9,7 @@ use crate::range::Range;
 
 /// Where elements of a basis come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum BasisSource {
     /// A value of the first network.
     Value(ValueId),
     /// What units of a layer of the first network are besides what is claimed of them.
@@ -24,7 +24,7 @@ pub(crate) enum Source {
 /// Numbers that are known up to their ranges, in blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Basis<N> {
-    blocks: BTreeMap<Source, (Range<N>, usize)>,
+    blocks: BTreeMap<BasisSource, (Range<N>, usize)>,
 }
 
 impl<N: Number> Basis<N> {
@@ -33,31 +33,31 @@ impl<N: Number> Basis<N> {
     }
 
     /// Adds a block that comes after so many layers. Only a value may be there already, with another range that holds for it: two symbols are never one.
-    pub(crate) fn insert(&mut self, source: Source, range: Range<N>, depth: usize) {
+    pub(crate) fn insert(&mut self, source: BasisSource, range: Range<N>, depth: usize) {
         let before = self.blocks.insert(source, (range, depth));
-        assert!(before.is_none() || matches!(source, Source::Value(_)), "symbols of another row");
+        assert!(before.is_none() || matches!(source, BasisSource::Value(_)), "symbols of another row");
     }
 
     /// Where the elements of a block lie.
-    pub(crate) fn range(&self, source: Source) -> &Range<N> {
+    pub(crate) fn range(&self, source: BasisSource) -> &Range<N> {
         &self.blocks[&source].0
     }
 
     /// After how many layers a block comes.
-    pub(crate) fn depth(&self, source: Source) -> usize {
+    pub(crate) fn depth(&self, source: BasisSource) -> usize {
         self.blocks[&source].1
     }
 }
 
 /// How many more numbers expressions may take, and how much work: a small file could ask for more than any machine has.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     numbers: usize,
     /// Products of words of 64 bits.
     work: f64,
 }
 
-impl Room {
+impl MemoryBudget {
     /// What a block takes at least, in numbers.
     pub(crate) const BLOCK: usize = 16;
 

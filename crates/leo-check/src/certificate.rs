@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use leo_network::onnx::{Document, OnnxError};
-use leo_network::{Activation, Domain, DomainError, LayerId, Model, Network, Numbers, UnitId, ValueId, WrittenDomain};
+use leo_formats::Model;
+use leo_formats::onnx::{Document, OnnxError};
+use leo_network::{Activation, Domain, DomainError, LayerId, Network, Numbers, UnitId, ValueId, WrittenDomain};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
 use crate::deviation::{Correspondence, Expression};
-use crate::facts::{BoundProof, Lines, Side, Slopes, Target, Tilt, Tree};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
+use crate::relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};
 use crate::verify::Refusal;
 
 /// What the format is called, and the version that is written here. The one before has a single delta for each output, and is read as well.
@@ -59,7 +60,7 @@ pub enum CertificateError {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    layers: Vec<Layer>,
+    layers: Vec<WrittenLayer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     points: Vec<Point>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,13 +74,13 @@ pub struct Link {
 /// A layer of the first network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Layer {
+struct WrittenLayer {
     /// A letter a unit.
     units: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     linear: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    facts: Vec<Fact>,
+    facts: Vec<WrittenProof>,
     /// Off and on, for each unstable unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     witnesses: Vec<[usize; 2]>,
@@ -91,7 +92,7 @@ struct Layer {
 /// A bound of a unit, and its proof, as a file has them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fact {
+pub struct WrittenProof {
     unit: usize,
     side: SideName,
     /// In the order of a walk: a case distinction, then its off half, then its on half.
@@ -265,10 +266,10 @@ impl Link {
             let of = first.network().activation(layer);
             let units = claims.iter().zip(&proof.units).enumerate();
             let unusual = units.filter(|(_, (claim, status))| **claim != status.expression(of));
-            Layer {
+            WrittenLayer {
                 units: proof.units.iter().map(|status| status.letter(of)).collect(),
                 linear: proof.linear,
-                facts: proof.bounds.iter().map(Fact::new).collect(),
+                facts: proof.bounds.iter().map(WrittenProof::new).collect(),
                 witnesses: proof.witnesses.clone(),
                 claims: unusual.map(|(unit, (&claim, _))| (unit, claim.into())).collect(),
             }
@@ -395,7 +396,7 @@ impl ClaimEntry {
     }
 }
 
-impl Fact {
+impl WrittenProof {
     /// A bound of a unit on one side.
     pub fn new(BoundProof { target, tree }: &BoundProof) -> Self {
         let side = if target.side == Side::Lower { SideName::Lower } else { SideName::Upper };
@@ -403,14 +404,14 @@ impl Fact {
         let mut ahead = vec![tree];
         while let Some(tree) = ahead.pop() {
             nodes.push(match tree {
-                Tree::Split { unit: UnitId { layer, unit }, knot, halves: [below, above] } => {
+                SplitTree::Split { unit: UnitId { layer, unit }, knot, halves: [below, above] } => {
                     ahead.extend([&**above, below]);
                     match knot {
                         0 => TreeNode::Split(layer.index(), *unit),
                         _ => TreeNode::Knot(layer.index(), *unit, *knot),
                     }
                 }
-                Tree::Leaf { multipliers, lines } => {
+                SplitTree::Leaf { multipliers, lines } => {
                     let said = lines.slopes.iter().filter(|(_, slope)| !slope.is_nan());
                     let slopes = said.map(|(id, &slope)| (id.layer.index(), id.unit, slope)).collect();
                     let tilt = lines.tilt.as_deref().map(|tilt| {
@@ -438,7 +439,7 @@ impl Fact {
     }
 }
 
-fn subtree(nodes: &mut std::slice::Iter<'_, TreeNode>, network: &Network, depth: usize) -> Option<Tree> {
+fn subtree(nodes: &mut std::slice::Iter<'_, TreeNode>, network: &Network, depth: usize) -> Option<SplitTree> {
     let (layer, unit, knot) = match nodes.next().filter(|_| depth <= MAX_DEPTH)? {
         TreeNode::Split(layer, unit) => (*layer, *unit, 0),
         TreeNode::Knot(layer, unit, knot) => (*layer, *unit, *knot),
@@ -446,18 +447,18 @@ fn subtree(nodes: &mut std::slice::Iter<'_, TreeNode>, network: &Network, depth:
             return leaf
                 .lines(network)
                 .filter(|_| leaf.multipliers.len() <= depth)
-                .map(|lines| Tree::Leaf { multipliers: leaf.multipliers.clone(), lines });
+                .map(|lines| SplitTree::Leaf { multipliers: leaf.multipliers.clone(), lines });
         }
     };
     let mut half = || Some(Box::new(subtree(nodes, network, depth + 1)?));
     let halves = [half()?, half()?];
-    Some(Tree::Split { unit: UnitId { layer: network.layer(layer)?, unit }, knot, halves })
+    Some(SplitTree::Split { unit: UnitId { layer: network.layer(layer)?, unit }, knot, halves })
 }
 
 impl Leaf {
     /// The lines, if all units are there that they are about.
-    fn lines(&self, network: &Network) -> Option<Lines> {
-        let mut slopes = Slopes::new();
+    fn lines(&self, network: &Network) -> Option<Relaxation> {
+        let mut slopes = LowerSlopes::new();
         for &(layer, unit, slope) in &self.slopes {
             let layer = network.layer(layer)?;
             (unit < network.width(layer)).then(|| slopes.insert(UnitId { layer, unit }, slope))?;
@@ -466,10 +467,10 @@ impl Leaf {
             None => None,
             Some(TiltEntry { layer, position, on, softness }) => {
                 let (position, on) = (from_hexadecimal(position)?, from_hexadecimal(on)?);
-                Some(Arc::new(Tilt { layer: network.layer(*layer)?, position, on, softness: *softness }))
+                Some(Arc::new(MixedInequality { layer: network.layer(*layer)?, position, on, softness: *softness }))
             }
         };
-        Some(Lines { slopes, tilt })
+        Some(Relaxation { slopes, tilt })
     }
 }
 

@@ -3,11 +3,11 @@
 use leo_network::{Domain, DomainError, LayerId, Network, ValueId, ValueMap};
 use rayon::prelude::*;
 
-use crate::backward::{self, Setting};
+use crate::backward::{self, BackwardContext};
 use crate::exact::Exact;
-use crate::facts::{BoundProof, Cut, Lines, Side, Target, Tree};
 use crate::number::Number;
 use crate::range::Range;
+use crate::relaxation::{BoundProof, KnownPhase, Relaxation, Side, SplitTree, Target};
 use crate::sound::Bound;
 
 /// Goes through a network layer by layer, and knows for every value on the way a range that is proved.
@@ -26,13 +26,13 @@ pub struct Checker<'n, N = f64> {
 
 /// Ranges that are proved, of all values of a network on a domain. Only a [`Checker`] makes them.
 #[derive(Clone, Debug)]
-pub struct Facts<'n, N = f64> {
+pub struct ProvedBounds<'n, N = f64> {
     network: &'n Network,
     domain: Domain,
     ranges: ValueMap<Range<N>>,
 }
 
-impl<'n, N: Number> Facts<'n, N> {
+impl<'n, N: Number> ProvedBounds<'n, N> {
     /// The network that they are about.
     pub fn network(&self) -> &'n Network {
         self.network
@@ -118,9 +118,9 @@ impl<'n, N: Number> Checker<'n, N> {
     }
 
     /// All that is proved, with intervals for what comes after the layer it stands at.
-    pub fn finish(mut self) -> Facts<'n, N> {
+    pub fn finish(mut self) -> ProvedBounds<'n, N> {
         self.go_to(self.network.nodes().len());
-        Facts { network: self.network, domain: self.domain, ranges: self.ranges }
+        ProvedBounds { network: self.network, domain: self.domain, ranges: self.ranges }
     }
 
     /// The proved range of the pre-activations of a layer that the checker has come to.
@@ -146,12 +146,17 @@ impl<'n, N: Number> Checker<'n, N> {
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
-    pub fn prove_linear(&mut self, bounds: &[Target], lines: &[&Lines]) {
+    pub fn prove_linear(&mut self, bounds: &[Target], lines: &[&Relaxation]) {
         self.prove_linear_telling(bounds, lines, &|_| ());
     }
 
     /// The same, and says from time to time how many bounds more are done.
-    pub(crate) fn prove_linear_telling(&mut self, bounds: &[Target], lines: &[&Lines], done: &(dyn Fn(usize) + Sync)) {
+    pub(crate) fn prove_linear_telling(
+        &mut self,
+        bounds: &[Target],
+        lines: &[&Relaxation],
+        done: &(dyn Fn(usize) + Sync),
+    ) {
         let layer = self.layer.expect("the checker stands at a layer");
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
@@ -206,22 +211,22 @@ impl<'n, N: Number> Checker<'n, N> {
         &self,
         layer: LayerId,
         target: Target,
-        tree: &Tree,
+        tree: &SplitTree,
         ranges: &mut ValueMap<Range<N>>,
-        cuts: &mut Vec<Cut>,
+        cuts: &mut Vec<KnownPhase>,
         stop: &dyn Fn() -> bool,
     ) -> N {
         if stop() {
             return N::of(f64::INFINITY);
         }
         let (unit, knot, halves) = match tree {
-            Tree::Leaf { multipliers, lines } => {
+            SplitTree::Leaf { multipliers, lines } => {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
                 return limits(&self.setting(layer, ranges, &[lines], cuts), &[target]).remove(0);
             }
-            Tree::Split { unit, knot, halves } => (*unit, *knot, halves),
+            SplitTree::Split { unit, knot, halves } => (*unit, *knot, halves),
         };
         assert!(unit.layer < layer, "an earlier layer");
         let (value, knot) =
@@ -233,7 +238,7 @@ impl<'n, N: Number> Checker<'n, N> {
                 Side::Lower => range.upper[unit.unit] = whole.upper.smaller(&N::of(knot)),
                 Side::Upper => range.lower[unit.unit] = whole.lower.larger(&N::of(knot)),
             }
-            cuts.push(Cut { unit, knot, side, multiplier: 0.0 });
+            cuts.push(KnownPhase { unit, knot, side, multiplier: 0.0 });
             let limit = self.limit_of_tree(layer, target, &halves[side as usize], ranges, cuts, stop);
             cuts.pop();
             let range = &mut ranges[value];
@@ -248,10 +253,10 @@ impl<'n, N: Number> Checker<'n, N> {
         &'a self,
         layer: LayerId,
         ranges: &'a ValueMap<Range<N>>,
-        lines: &'a [&'a Lines],
-        cuts: &'a [Cut],
-    ) -> Setting<'a, N> {
-        Setting { network: self.network, domain: &self.domain, layer, ranges, lines, cuts }
+        lines: &'a [&'a Relaxation],
+        cuts: &'a [KnownPhase],
+    ) -> BackwardContext<'a, N> {
+        BackwardContext { network: self.network, domain: &self.domain, layer, ranges, lines, cuts }
     }
 
     fn keep(&mut self, layer: LayerId, target: Target, limit: N) {
@@ -264,12 +269,12 @@ impl<'n, N: Number> Checker<'n, N> {
 }
 
 /// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
-fn limits<N: Number>(setting: &Setting<'_, N>, targets: &[Target]) -> Vec<N> {
+fn limits<N: Number>(setting: &BackwardContext<'_, N>, targets: &[Target]) -> Vec<N> {
     let exactly = |row: usize| {
         let ranges = ValueMap::from(setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?);
         let lines = setting.lines.get(row).map(std::slice::from_ref).unwrap_or_default();
-        let Setting { network, domain, layer, cuts, .. } = *setting;
-        let setting = Setting { network, domain, layer, ranges: &ranges, lines, cuts };
+        let BackwardContext { network, domain, layer, cuts, .. } = *setting;
+        let setting = BackwardContext { network, domain, layer, ranges: &ranges, lines, cuts };
         Some(N::of(backward::bounds(&setting, &targets[row..=row])[0].limit.rounded_up()))
     };
     let settled = |(row, bound): (usize, Bound<N>)| {

@@ -27,9 +27,9 @@ use leo_network::activation::Piece;
 use leo_network::{Activation, LayerId, Network, UnitId, ValueId, ValueMap, product_and_error, sum_and_error};
 
 use crate::activation::{beyond, touched};
-use crate::basis::{Basis, Room, Source};
-use crate::checker::Facts;
-use crate::forms::{Forms, Gap, Multiple, Sum};
+use crate::basis::{Basis, BasisSource, MemoryBudget};
+use crate::checker::ProvedBounds;
+use crate::forms::{AffineForms, Gap, Multiple, UnitForm};
 use crate::number::Number;
 use crate::range::{Interval, Range};
 use crate::same::same_outputs;
@@ -146,7 +146,7 @@ pub enum Mismatch {
 /// # Errors
 /// If the correspondence is not about these networks.
 pub fn deviation<N: Number>(
-    facts: &Facts<'_, N>,
+    facts: &ProvedBounds<'_, N>,
     second: &Network,
     pairs: &Correspondence,
 ) -> Result<Vec<Vec<N>>, Mismatch> {
@@ -167,7 +167,7 @@ pub struct Difference<N> {
 /// # Errors
 /// If the correspondence is not about these networks.
 pub fn difference<N: Number>(
-    facts: &Facts<'_, N>,
+    facts: &ProvedBounds<'_, N>,
     second: &Network,
     pairs: &Correspondence,
     with_ranges: bool,
@@ -188,7 +188,7 @@ pub fn difference<N: Number>(
         let deviation = first.outputs().iter().map(nothing).collect();
         return Ok(Difference { deviation, ranges: facts.ranges().clone() });
     }
-    let mut room = Room::new::<N>();
+    let mut room = MemoryBudget::new::<N>();
     let mut basis = Basis::new();
     let expressed = Expressed::new(facts, pairs, &mut basis, &mut room)?;
     let mut ranges = ValueMap::default();
@@ -210,7 +210,7 @@ pub fn difference<N: Number>(
 const MERELY_ROUNDED: f64 = 1e-4;
 
 /// Where rounding may be all that is left of how far an output can be apart, looks whether it is made in the same way in both networks: then nothing is.
-fn settle_rounding<N: Number>(deviation: &mut [Vec<N>], facts: &Facts<'_, N>, second: &Network) {
+fn settle_rounding<N: Number>(deviation: &mut [Vec<N>], facts: &ProvedBounds<'_, N>, second: &Network) {
     let first = facts.network();
     let sizes: Vec<&Range<N>> = first.outputs().iter().map(|&value| facts.range(value)).collect();
     let is_doubtful = |output: usize, element: usize, far: &N| {
@@ -262,46 +262,47 @@ fn check_widths(network: &Network, said: impl ExactSizeIterator<Item = usize>) -
 /// The first network, expressed by the basis.
 struct Expressed<N> {
     /// What each value is. An anchor is in the basis.
-    forms: ValueMap<Forms<N>>,
+    forms: ValueMap<AffineForms<N>>,
     /// What each anchor was before it was put into the basis.
-    anchors: BTreeMap<ValueId, Forms<N>>,
+    anchors: BTreeMap<ValueId, AffineForms<N>>,
 }
 
 impl<N: Number> Expressed<N> {
     fn new(
-        facts: &Facts<'_, N>,
+        facts: &ProvedBounds<'_, N>,
         pairs: &Correspondence,
         basis: &mut Basis<N>,
-        room: &mut Room,
+        room: &mut MemoryBudget,
     ) -> Result<Self, Mismatch> {
         let network = facts.network();
-        let input = Source::Value(ValueId::INPUT);
+        let input = BasisSource::Value(ValueId::INPUT);
         basis.insert(input, facts.range(ValueId::INPUT).clone(), 0);
-        let mut forms = ValueMap::from(vec![Forms::identity(input, network.input().elements())]);
+        let mut forms = ValueMap::from(vec![AffineForms::identity(input, network.input().elements())]);
         let is_anchor: HashSet<ValueId> = pairs.anchors.iter().map(|&(anchor, _)| anchor).collect();
         let mut anchors = BTreeMap::new();
         let mut depth = 0;
         for (index, node) in network.nodes().iter().enumerate() {
             let value = network.result_of(index);
-            let source = Source::Value(value);
+            let source = BasisSource::Value(value);
             let mut made = if let Some(layer) = network.layer_at(index) {
                 let (of, claims) = (network.activation(layer), &pairs.claims[layer.index()]);
                 depth = layer.index() + 1;
                 let range = facts.range(node.operands()[0]);
                 basis.insert(source, range.activated(of), depth);
-                let own = &Forms::identity(source, claims.len());
+                let own = &AffineForms::identity(source, claims.len());
                 let units = Units { layer, of, claims, given: &forms[node.operands()[0]], own, range };
                 let impossible = |unit| Mismatch::Expression { layer: layer.index(), unit };
                 let claimed = |unit| units.claimed(unit, basis).ok_or(impossible(unit));
                 let outputs = (0..claims.len()).map(claimed).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, Source::Claim(layer), depth, basis, room).ok_or(Mismatch::TooLarge)?
+                AffineForms::collected(&outputs, BasisSource::Claim(layer), depth, basis, room)
+                    .ok_or(Mismatch::TooLarge)?
             } else {
-                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
-                Forms::of_node(network, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
+                let operands: Vec<&AffineForms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
+                AffineForms::of_node(network, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
             };
             if is_anchor.contains(&value) {
                 basis.insert(source, facts.range(value).clone(), depth);
-                let identity = Forms::identity(source, made.len());
+                let identity = AffineForms::identity(source, made.len());
                 anchors.insert(value, std::mem::replace(&mut made, identity));
             }
             forms.push(made);
@@ -312,13 +313,13 @@ impl<N: Number> Expressed<N> {
     /// What each value of the second network is. Those that nothing reads any more are left out. If the range of the input is there, so are those of all values then.
     fn of_second(
         &self,
-        facts: &Facts<'_, N>,
+        facts: &ProvedBounds<'_, N>,
         second: &Network,
         pairs: &Correspondence,
         basis: &mut Basis<N>,
         ranges: &mut ValueMap<Range<N>>,
-        room: &mut Room,
-    ) -> Result<ValueMap<Forms<N>>, Mismatch> {
+        room: &mut MemoryBudget,
+    ) -> Result<ValueMap<AffineForms<N>>, Mismatch> {
         let mut forms = ValueMap::from(vec![self.forms[ValueId::INPUT].clone()]);
         let last_reader = last_readers(second);
         let anchors: HashMap<ValueId, ValueId> = pairs.anchors.iter().map(|&(anchor, value)| (value, anchor)).collect();
@@ -334,15 +335,17 @@ impl<N: Number> Expressed<N> {
                 };
                 let outputs =
                     pairs.roles[layer.index()].iter().enumerate().map(played).collect::<Result<Vec<_>, _>>()?;
-                Forms::collected(&outputs, Source::Role(layer), depth, basis, room).ok_or(Mismatch::TooLarge)?
+                AffineForms::collected(&outputs, BasisSource::Role(layer), depth, basis, room)
+                    .ok_or(Mismatch::TooLarge)?
             } else {
-                let operands: Vec<&Forms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
-                Forms::of_node(second, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
+                let operands: Vec<&AffineForms<N>> = node.operands().iter().map(|operand| &forms[*operand]).collect();
+                AffineForms::of_node(second, node, &operands, basis, room).ok_or(Mismatch::TooLarge)?
             };
             if let Some(anchor) = anchors.get(&value) {
                 let difference = |row: usize| self.anchored(&made, *anchor, row);
                 let sums: Vec<_> = (0..made.len()).map(difference).collect();
-                made = Forms::collected(&sums, Source::Anchor(value), depth, basis, room).ok_or(Mismatch::TooLarge)?;
+                made = AffineForms::collected(&sums, BasisSource::Anchor(value), depth, basis, room)
+                    .ok_or(Mismatch::TooLarge)?;
             }
             if !ranges.is_empty() {
                 let mut range = Range::of_node(second, index, ranges);
@@ -354,7 +357,7 @@ impl<N: Number> Expressed<N> {
             }
             forms.push(made);
             for operand in node.operands().iter().filter(|operand| last_reader[**operand] == Some(index)) {
-                let read = std::mem::replace(&mut forms[*operand], Forms::nothing());
+                let read = std::mem::replace(&mut forms[*operand], AffineForms::nothing());
                 room.give_back(read.size());
             }
         }
@@ -362,23 +365,23 @@ impl<N: Number> Expressed<N> {
     }
 
     /// What a row of an anchor is in the second network: the anchor, and what it differs by.
-    fn anchored<'f>(&'f self, made: &'f Forms<N>, anchor: ValueId, row: usize) -> Sum<'f, N> {
+    fn anchored<'f>(&'f self, made: &'f AffineForms<N>, anchor: ValueId, row: usize) -> UnitForm<'f, N> {
         let [identity, aside] = [&self.forms[anchor], &self.anchors[&anchor]];
         let of_row = |forms| Multiple { forms, row, factor: 1.0 };
         let gap = Gap { of: of_row(made), from: of_row(aside), part: 1.0 };
-        Sum { gap: Some(gap), ..Sum::exactly(vec![of_row(identity)]) }
+        UnitForm { gap: Some(gap), ..UnitForm::exactly(vec![of_row(identity)]) }
     }
 
     /// What a unit of the second network gives, if it can have this role.
     fn played<'f>(
         &'f self,
-        facts: &Facts<'_, N>,
+        facts: &ProvedBounds<'_, N>,
         of: &Activation,
-        given: &'f Forms<N>,
+        given: &'f AffineForms<N>,
         unit: usize,
         role: Expression,
         basis: &Basis<N>,
-    ) -> Option<Sum<'f, N>> {
+    ) -> Option<UnitForm<'f, N>> {
         let (copied, factor) = match role {
             Expression::Itself => return None,
             Expression::Affine { slope, constant } => {
@@ -400,14 +403,14 @@ impl<N: Number> Expressed<N> {
             let result = first.output_of(layer);
             let output = self.anchors.get(&result).unwrap_or(&self.forms[result]);
             let bounds = within(facts.range(first.pre_activation(layer)), theirs, row, basis);
-            let pair = Pair {
+            let pair = PreActivationPair {
                 of,
                 mine: Multiple { forms: given, row: unit, factor: 1.0 },
                 theirs: Multiple { forms: theirs, row, factor },
                 bounds: [given.bounds(unit, basis), scaled(&bounds, factor)],
             };
             let (gap, rest) = pair.gap(basis);
-            Sum { gap, rest, ..Sum::exactly(vec![Multiple { forms: output, row, factor }]) }
+            UnitForm { gap, rest, ..UnitForm::exactly(vec![Multiple { forms: output, row, factor }]) }
         })
     }
 }
@@ -418,11 +421,11 @@ fn affine<'f, N: Number>(
     linear: Multiple<'f, N>,
     constant: f64,
     bounds: Interval<N>,
-) -> Option<Sum<'f, N>> {
+) -> Option<UnitForm<'f, N>> {
     (linear.factor.is_finite() && constant.is_finite()).then(|| {
         let rest = beyond(of, &bounds, linear.factor, constant);
         let terms = if linear.factor == 0.0 { Vec::new() } else { vec![linear] };
-        Sum { constant, rest, ..Sum::exactly(terms) }
+        UnitForm { constant, rest, ..UnitForm::exactly(terms) }
     })
 }
 
@@ -437,13 +440,13 @@ fn last_readers(network: &Network) -> ValueMap<Option<usize>> {
 }
 
 /// Where a pre-activation can lie: two bounds are known on each side, by its range and by its expression.
-fn within<N: Number>(range: &Range<N>, forms: &Forms<N>, unit: usize, basis: &Basis<N>) -> Interval<N> {
+fn within<N: Number>(range: &Range<N>, forms: &AffineForms<N>, unit: usize, basis: &Basis<N>) -> Interval<N> {
     let Interval { lower, upper } = forms.bounds(unit, basis);
     Interval { lower: range.lower[unit].larger(&lower), upper: range.upper[unit].smaller(&upper) }
 }
 
 /// Two pre-activations that are said to be the same.
-struct Pair<'a, 'n, N> {
+struct PreActivationPair<'a, 'n, N> {
     of: &'n Activation,
     mine: Multiple<'a, N>,
     theirs: Multiple<'a, N>,
@@ -451,7 +454,7 @@ struct Pair<'a, 'n, N> {
     bounds: [Interval<N>; 2],
 }
 
-impl<'a, N: Number> Pair<'a, '_, N> {
+impl<'a, N: Number> PreActivationPair<'a, '_, N> {
     /// How far the unit of the first is from that of the second: a part of the difference of the pre-activations, and
     /// between what the rest lies.
     fn gap(&self, basis: &Basis<N>) -> (Option<Gap<'a, N>>, Interval<N>) {
@@ -544,28 +547,28 @@ struct Units<'a, N> {
     of: &'a Activation,
     claims: &'a [Expression],
     /// The pre-activations.
-    given: &'a Forms<N>,
+    given: &'a AffineForms<N>,
     /// The units themselves, as elements of the basis.
-    own: &'a Forms<N>,
+    own: &'a AffineForms<N>,
     /// Proved ranges of the pre-activations.
     range: &'a Range<N>,
 }
 
 impl<'a, N: Number> Units<'a, N> {
     /// What a unit gives, in terms of the basis, if that is a claim that can be made.
-    fn claimed(&self, unit: usize, basis: &Basis<N>) -> Option<Sum<'a, N>> {
+    fn claimed(&self, unit: usize, basis: &Basis<N>) -> Option<UnitForm<'a, N>> {
         let linear = |row: usize, factor: f64| Multiple { forms: self.given, row, factor };
         let element = |row: usize, factor: f64| Multiple { forms: self.own, row, factor };
         let bounds = |unit: usize| within(self.range, self.given, unit, basis);
         match self.claims[unit] {
-            Expression::Itself => Some(Sum::exactly(vec![element(unit, 1.0)])),
+            Expression::Itself => Some(UnitForm::exactly(vec![element(unit, 1.0)])),
             Expression::Affine { slope, constant } => affine(self.of, linear(unit, slope), constant, bounds(unit)),
             Expression::Multiple { of: UnitId { layer, unit: of }, factor } => {
                 let is_in_basis = layer == self.layer && *self.claims.get(of)? == Expression::Itself;
                 if !is_in_basis || factor == 0.0 || !factor.is_finite() || !self.of.is_homogeneous() {
                     return None;
                 }
-                let pair = Pair {
+                let pair = PreActivationPair {
                     of: self.of,
                     mine: linear(unit, 1.0),
                     theirs: linear(of, factor),
@@ -583,7 +586,7 @@ impl<'a, N: Number> Units<'a, N> {
                     // Nothing is rounded here for a ReLU, and elsewhere nothing may be.
                     terms.push((missing == 0.0 && rounding == 0.0).then(|| linear(of, product))?);
                 }
-                Some(Sum { gap, rest, ..Sum::exactly(terms) })
+                Some(UnitForm { gap, rest, ..UnitForm::exactly(terms) })
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Values as affine functions of a basis, with a bound on how far each is from what it stands for.
 //!
 //! A *basis* is a set of numbers that are known on the domain up to their ranges: the input, outputs of some units, and *error symbols*, one for each unit
-//! that is not quite what it is said to be ([`mod@crate::deviation`]). A row of [`Forms`] says that an element of a value is, everywhere on the
+//! that is not quite what it is said to be ([`mod@crate::deviation`]). A row of [`AffineForms`] says that an element of a value is, everywhere on the
 //! domain, `constant + Σ coefficient · basis element`, give or take its *radius*. A symbol passes through affine maps as any other element of the basis does, so
 //! that errors that cancel are seen to. The radius is for rounding alone: for single sums and products as much as was rounded
 //! away, which is nothing where they are exact, and for matrix products the bound of [`crate::sound`].
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use leo_network::op::{Action, ActionKind, Arithmetic, Moves, Op, Sums};
 use leo_network::{Network, Node};
 
-use crate::basis::{Basis, Room, Source};
+use crate::basis::{Basis, BasisSource, MemoryBudget};
 use crate::number::Number;
 use crate::range::{Interval, Range};
 use crate::sound::{Upper, slack, underflow};
 
 /// What the elements of one value are, one a row.
 #[derive(Clone, Debug)]
-pub(crate) struct Forms<N> {
+pub(crate) struct AffineForms<N> {
     /// Coefficients on the elements of the basis.
-    blocks: BTreeMap<Source, Block<N>>,
+    blocks: BTreeMap<BasisSource, Block<N>>,
     constants: Vec<N>,
     radii: Vec<N>,
 }
@@ -63,14 +63,14 @@ impl<N: Number> Block<N> {
 /// A multiple of a row of some forms.
 #[derive(Debug)]
 pub(crate) struct Multiple<'a, N> {
-    pub(crate) forms: &'a Forms<N>,
+    pub(crate) forms: &'a AffineForms<N>,
     pub(crate) row: usize,
     pub(crate) factor: f64,
 }
 
 /// What a unit gives: a sum of multiples of rows and a constant, and what else it can be.
 #[derive(Clone, Debug)]
-pub(crate) struct Sum<'a, N> {
+pub(crate) struct UnitForm<'a, N> {
     pub(crate) terms: Vec<Multiple<'a, N>>,
     pub(crate) constant: f64,
     /// A part of how far one row is from another: which part, of which rows.
@@ -101,7 +101,7 @@ impl<N> Clone for Gap<'_, N> {
 }
 impl<N> Copy for Gap<'_, N> {}
 
-impl<'a, N: Number> Sum<'a, N> {
+impl<'a, N: Number> UnitForm<'a, N> {
     /// A sum of multiples of rows, exactly.
     pub(crate) fn exactly(terms: Vec<Multiple<'a, N>>) -> Self {
         Self { terms, constant: 0.0, gap: None, rest: Interval { lower: N::default(), upper: N::default() } }
@@ -115,25 +115,25 @@ impl<'a, N: Number> Sum<'a, N> {
 
 /// Which blocks the gaps of some sums have coefficients on, and which of these are kept: the others are only known by their bounds. So that neither memory nor
 /// time grows with the square of the number of layers, those that come from far before are not kept.
-struct Gaps(BTreeMap<Source, bool>);
+struct Gaps(BTreeMap<BasisSource, bool>);
 
 /// How many blocks are kept at the most, and how many numbers in all of them.
 const GAP_BLOCKS: usize = 64;
 const GAP_NUMBERS: usize = 1 << 23;
 
 impl Gaps {
-    fn new<N: Number>(sums: &[Sum<'_, N>], basis: &Basis<N>) -> Self {
-        let mut sources: BTreeMap<Source, bool> = BTreeMap::new();
+    fn new<N: Number>(sums: &[UnitForm<'_, N>], basis: &Basis<N>) -> Self {
+        let mut sources: BTreeMap<BasisSource, bool> = BTreeMap::new();
         // Most gaps are between rows of the same two values.
-        let mut seen: Vec<*const Forms<N>> = Vec::new();
-        for (Multiple { forms, .. }, _) in sums.iter().flat_map(Sum::parts_of_gap) {
-            let place: *const Forms<N> = forms;
+        let mut seen: Vec<*const AffineForms<N>> = Vec::new();
+        for (Multiple { forms, .. }, _) in sums.iter().flat_map(UnitForm::parts_of_gap) {
+            let place: *const AffineForms<N> = forms;
             if seen.last() != Some(&place) && !seen.contains(&place) {
                 sources.extend(forms.blocks.keys().map(|&source| (source, false)));
                 seen.push(place);
             }
         }
-        let mut order: Vec<Source> = sources.keys().copied().collect();
+        let mut order: Vec<BasisSource> = sources.keys().copied().collect();
         order.sort_by_key(|&source| std::cmp::Reverse(basis.depth(source)));
         let mut numbers = 0;
         for source in order.into_iter().take(GAP_BLOCKS) {
@@ -144,9 +144,9 @@ impl Gaps {
     }
 }
 
-impl<N: Number> Forms<N> {
+impl<N: Number> AffineForms<N> {
     /// So many elements of the basis.
-    pub(crate) fn identity(source: Source, rows: usize) -> Self {
+    pub(crate) fn identity(source: BasisSource, rows: usize) -> Self {
         let block = Block::Sparse((0..rows).map(|row| Some((row, N::of(1.0)))).collect());
         let nothing = vec![N::default(); rows];
         Self { blocks: BTreeMap::from([(source, block)]), constants: nothing.clone(), radii: nothing }
@@ -167,7 +167,7 @@ impl<N: Number> Forms<N> {
             Block::Sparse(rows) => rows.len(),
             Block::Full(numbers) => numbers.len(),
         };
-        self.blocks.values().map(|block| numbers(block) + Room::BLOCK).sum()
+        self.blocks.values().map(|block| numbers(block) + MemoryBudget::BLOCK).sum()
     }
 
     /// What a node makes of its operands, if it is no layer of units, and if there is room for that.
@@ -176,7 +176,7 @@ impl<N: Number> Forms<N> {
         node: &Node,
         operands: &[&Self],
         basis: &Basis<N>,
-        room: &mut Room,
+        room: &mut MemoryBudget,
     ) -> Option<Self> {
         let map = match node.op() {
             Op::Affine(map) => map,
@@ -201,11 +201,11 @@ impl<N: Number> Forms<N> {
     /// Sums as rows, if there is room for them. What is left over of each is a symbol of its own: an element of a new block of the basis, which comes after
     /// so many layers.
     pub(crate) fn collected(
-        sums: &[Sum<'_, N>],
-        symbols: Source,
+        sums: &[UnitForm<'_, N>],
+        symbols: BasisSource,
         depth: usize,
         basis: &mut Basis<N>,
-        room: &mut Room,
+        room: &mut MemoryBudget,
     ) -> Option<Self> {
         let mut radii = vec![Upper::default(); sums.len()];
         let mut constants: Vec<N> = sums.iter().map(|sum| N::of(sum.constant)).collect();
@@ -235,15 +235,15 @@ impl<N: Number> Forms<N> {
     /// Adds the multiples of rows that are terms of sums.
     fn add_terms(
         &mut self,
-        sums: &[Sum<'_, N>],
+        sums: &[UnitForm<'_, N>],
         basis: &Basis<N>,
         radii: &mut [Upper<N>],
-        room: &mut Room,
+        room: &mut MemoryBudget,
     ) -> Option<()> {
-        let mut sources: BTreeMap<Source, bool> = BTreeMap::new();
+        let mut sources: BTreeMap<BasisSource, bool> = BTreeMap::new();
         for sum in sums {
             // Whether no sum has more than one coefficient on a value.
-            let mut seen: Vec<Source> = Vec::new();
+            let mut seen: Vec<BasisSource> = Vec::new();
             for (&source, block) in sum.terms.iter().flat_map(|term| &term.forms.blocks) {
                 let single = matches!(block, Block::Sparse(_)) && !seen.contains(&source);
                 *sources.entry(source).or_insert(true) &= single;
@@ -280,11 +280,11 @@ impl<N: Number> Forms<N> {
     /// Adds the gaps of sums, and returns between what lies all that is left of each sum, unless that is nothing.
     fn add_gaps(
         &mut self,
-        sums: &[Sum<'_, N>],
+        sums: &[UnitForm<'_, N>],
         gaps: &Gaps,
         basis: &Basis<N>,
         radii: &mut [Upper<N>],
-        room: &mut Room,
+        room: &mut MemoryBudget,
     ) -> Option<Option<Range<N>>> {
         let mut rests: Vec<[Upper<N>; 2]> = vec![<[Upper<N>; 2]>::default(); sums.len()];
         for (sum, [below, above]) in sums.iter().zip(&mut rests) {
@@ -340,11 +340,11 @@ impl<N: Number> Forms<N> {
     }
 
     /// The coefficients of a row on the elements of a block that are not 0.
-    fn coefficients(&self, source: Source, row: usize, width: usize) -> impl Iterator<Item = (usize, &N)> {
+    fn coefficients(&self, source: BasisSource, row: usize, width: usize) -> impl Iterator<Item = (usize, &N)> {
         self.blocks.get(&source).into_iter().flat_map(move |block| block.row(row, width))
     }
 
-    fn summed(&self, sums: &Sums<'_>, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
+    fn summed(&self, sums: &Sums<'_>, basis: &Basis<N>, room: &mut MemoryBudget) -> Option<Self> {
         let outputs = sums.outputs();
         let mut radii = vec![Upper::default(); outputs];
         let mut constants = Vec::with_capacity(outputs);
@@ -397,7 +397,7 @@ impl<N: Number> Forms<N> {
         Some(Self { blocks, constants, radii: limits(&radii) })
     }
 
-    fn plus(&self, other: &Self, basis: &Basis<N>, room: &mut Room) -> Option<Self> {
+    fn plus(&self, other: &Self, basis: &Basis<N>, room: &mut MemoryBudget) -> Option<Self> {
         let mut radii = vec![Upper::default(); self.len()];
         let mut constants = self.constants.clone();
         for (row, radius) in radii.iter_mut().enumerate() {

@@ -18,7 +18,7 @@
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too
 //!    long, is not known, and nothing follows from it.
 //! 5. *The files are what they are compared as.* Both are read by `leo-network`, which refuses what it does not understand, and must be the same to the outside
-//!    ([`Model::check_interface`](leo_network::Model::check_interface)).
+//!    ([`Model::check_interface`](leo_formats::Model::check_interface)).
 //!
 //! # One step at a time
 //!
@@ -56,28 +56,28 @@ mod checker;
 mod deviation;
 mod evaluation;
 mod exact;
-mod facts;
 mod forms;
 mod number;
 mod plain;
 mod progress;
 mod proof;
 mod range;
+mod relaxation;
 mod same;
 mod sound;
 mod verify;
 mod witness;
 
 pub use activation::{beyond, default_slope, stable_piece, touched};
-pub use certificate::{Certificate, CertificateError, Fact, Link, Point};
-pub use checker::{Checker, Facts};
+pub use certificate::{Certificate, CertificateError, Link, Point, WrittenProof};
+pub use checker::{Checker, ProvedBounds};
 pub use deviation::{Correspondence, Difference, Expression, Mismatch, deviation, difference};
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
-pub use facts::{BoundProof, Lines, Side, Slopes, Target, Tilt, Tree};
 pub use number::Number;
 pub use progress::{Progress, Step};
 pub use proof::{LayerProof, Proof, Status};
 pub use range::{Interval, Range};
-pub use verify::{Refusal, Sealed, Verified, verify, verify_watched};
+pub use relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};
+pub use verify::{HashedModel, Refusal, Verified, verify, verify_watched};
 pub use witness::pieces_at;

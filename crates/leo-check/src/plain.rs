@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// What a pass over JSON finds outside of strings. Bytes are written to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Outline {
+struct JsonOutline {
     /// How many objects there are.
     objects: usize,
     /// Whether there is a `null`: nothing else has an n.
@@ -19,7 +19,7 @@ struct Outline {
     is_escaped: bool,
 }
 
-impl Outline {
+impl JsonOutline {
     fn pass(&mut self, byte: u8) {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -33,7 +33,7 @@ impl Outline {
     }
 }
 
-impl Write for Outline {
+impl Write for JsonOutline {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         bytes.iter().for_each(|&byte| self.pass(byte));
         Ok(bytes.len())
@@ -49,7 +49,7 @@ impl Write for Outline {
 /// # Errors
 /// If what was read cannot be written.
 pub(crate) fn is_plain(json: &[u8], meant: &impl Serialize) -> serde_json::Result<bool> {
-    let [mut read, mut written] = [Outline::default(), Outline::default()];
+    let [mut read, mut written] = [JsonOutline::default(), JsonOutline::default()];
     json.iter().for_each(|&byte| read.pass(byte));
     serde_json::to_writer(&mut written, meant)?;
     Ok(!read.has_null && read.objects == written.objects)

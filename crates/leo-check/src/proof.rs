@@ -6,11 +6,11 @@ use leo_network::{Activation, Domain, LayerId, Network, UnitId};
 use rayon::prelude::*;
 
 use crate::activation::stable_piece;
-use crate::checker::{Checker, Facts};
+use crate::checker::{Checker, ProvedBounds};
 use crate::deviation::Expression;
-use crate::facts::{BoundProof, Target, Tree};
 use crate::number::Number;
 use crate::progress::{Progress, Step};
+use crate::relaxation::{BoundProof, SplitTree, Target};
 use crate::verify::{Refusal, rounded};
 use crate::witness::pieces_at;
 
@@ -83,7 +83,7 @@ impl Proof {
     ///
     /// # Errors
     /// If something is not as it says.
-    pub fn check<'n, N: Number>(&self, network: &'n Network, domain: &Domain) -> Result<Facts<'n, N>, Refusal> {
+    pub fn check<'n, N: Number>(&self, network: &'n Network, domain: &Domain) -> Result<ProvedBounds<'n, N>, Refusal> {
         self.check_watched(network, domain, &())
     }
 
@@ -93,7 +93,7 @@ impl Proof {
         network: &'n Network,
         domain: &Domain,
         progress: &dyn Progress,
-    ) -> Result<Facts<'n, N>, Refusal> {
+    ) -> Result<ProvedBounds<'n, N>, Refusal> {
         let mut checker = Checker::<N>::begin(network, domain)?;
         let layers = network.layers().len();
         if layers != self.layers.len() {
@@ -235,11 +235,11 @@ impl LayerProof {
         let (mut bounds, mut chosen, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         for bound in &self.bounds {
             match &bound.tree {
-                Tree::Leaf { lines, .. } => {
+                SplitTree::Leaf { lines, .. } => {
                     bounds.push(bound.target);
                     chosen.push(lines);
                 }
-                Tree::Split { .. } => trees.push(bound.clone()),
+                SplitTree::Split { .. } => trees.push(bound.clone()),
             }
         }
         checker.prove_linear_telling(&bounds, &chosen, &done);

@@ -20,12 +20,12 @@ use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Activation, LayerId, Network, ValueId, ValueMap};
 
 use crate::activation::stable_piece;
-use crate::checker::Facts;
+use crate::checker::ProvedBounds;
 use crate::number::Number;
 
 /// For each element of each output, whether it is the same in both networks, everywhere on the domain. That it is not
 /// found out does not mean that it is not.
-pub(crate) fn same_outputs<N: Number>(facts: &Facts<'_, N>, second: &Network) -> Vec<Vec<bool>> {
+pub(crate) fn same_outputs<N: Number>(facts: &ProvedBounds<'_, N>, second: &Network) -> Vec<Vec<bool>> {
     let first = facts.network();
     let elements = |network: &Network| network.nodes().iter().map(|node| node.shape().elements()).sum::<usize>();
     if elements(first).saturating_add(elements(second)) > MOST_ELEMENTS {
@@ -95,14 +95,14 @@ impl Row<'_> {
 }
 
 /// What makes an element of one or two others: an operator, its constant, and the classes of the others.
-type Made = (u8, u64, Class, Class);
+type ElementOrigin = (u8, u64, Class, Class);
 
 /// All classes that there are.
 #[derive(Debug, Default)]
 struct Classes<'n> {
     /// How many there are besides [`ZERO`].
     count: usize,
-    made: HashMap<Made, Class>,
+    made: HashMap<ElementOrigin, Class>,
     /// All activations that there are.
     activations: Vec<&'n Activation>,
     /// By their hashes. Of two different rows with the same hash only one is here, and the other is like no other row.
@@ -196,7 +196,7 @@ impl<'n> Classes<'n> {
         }
     }
 
-    fn of_made(&mut self, made: Made) -> Class {
+    fn of_made(&mut self, made: ElementOrigin) -> Class {
         if let Some(&class) = self.made.get(&made) {
             return class;
         }

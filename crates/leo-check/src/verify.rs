@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use leo_network::{Domain, DomainError, FileError, LayerId, Model, Numbers, UnitId, read_file};
+use leo_formats::{FileError, Model, read_file};
+use leo_network::{Domain, DomainError, LayerId, Numbers, UnitId};
 use sha2::{Digest, Sha256};
 
 use crate::certificate::{Certificate, to_hexadecimal};
@@ -13,14 +14,14 @@ use crate::progress::{Progress, Step};
 
 /// A network and the fingerprint of its file.
 #[derive(Clone, Debug)]
-pub struct Sealed {
+pub struct HashedModel {
     /// The network.
     pub model: Model,
     /// The SHA-256 of the file, unpacked if it was gzip, in hexadecimal digits.
     pub sha256: String,
 }
 
-impl Sealed {
+impl HashedModel {
     /// Reads a file.
     ///
     /// # Errors
@@ -146,7 +147,11 @@ impl Refusal {
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
-pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certificate) -> Result<Verified, Refusal> {
+pub fn verify<N: Number>(
+    first: &HashedModel,
+    second: &HashedModel,
+    certificate: &Certificate,
+) -> Result<Verified, Refusal> {
     verify_watched::<N>(first, second, certificate, &())
 }
 
@@ -155,8 +160,8 @@ pub fn verify<N: Number>(first: &Sealed, second: &Sealed, certificate: &Certific
 /// # Errors
 /// If anything in the certificate is not proved.
 pub fn verify_watched<N: Number>(
-    first: &Sealed,
-    second: &Sealed,
+    first: &HashedModel,
+    second: &HashedModel,
     certificate: &Certificate,
     progress: &dyn Progress,
 ) -> Result<Verified, Refusal> {

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leo_check::{
-    BoundProof, Certificate, Correspondence, Exact, Expression, LayerProof, Lines, Link, Number, Proof, Refusal,
-    Sealed, Side, Status, Target, Tilt, Tree, Verified, verify,
+    BoundProof, Certificate, Correspondence, Exact, Expression, HashedModel, LayerProof, Link, MixedInequality, Number,
+    Proof, Refusal, Relaxation, Side, SplitTree, Status, Target, Verified, verify,
 };
-use leo_network::onnx::{Document, Export, Float};
+use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
 use leo_network::{Domain, LayerId, Network, Numbers, Shape, UnitId, ValueId};
 
@@ -47,9 +47,9 @@ struct Case {
 }
 
 impl Case {
-    fn certificate(&self) -> Anything<([Sealed; 2], Certificate)> {
-        let sealed = |document: &Document| Ok(Sealed::from_bytes(document.to_bytes()?, Path::new("a.onnx"))?);
-        let [first, second]: [Anything<Sealed>; 2] = self.networks.each_ref().map(sealed);
+    fn certificate(&self) -> Anything<([HashedModel; 2], Certificate)> {
+        let sealed = |document: &Document| Ok(HashedModel::from_bytes(document.to_bytes()?, Path::new("a.onnx"))?);
+        let [first, second]: [Anything<HashedModel>; 2] = self.networks.each_ref().map(sealed);
         let files = [first?, second?];
         let inputs = self.networks[0].network().input().elements();
         let domain = Domain::uniform(inputs, self.domain.0, self.domain.1)?;
@@ -163,9 +163,10 @@ fn a_delta_that_is_too_small_is_refused() -> Anything {
 fn split() -> Anything<Case> {
     let first: [&[f64]; 4] = [&[1.0], &[-1.0], &[1.0], &[-1.0]];
     let layers = |last: f64| chain(&[(&first, &[0.0, 0.0, -1.0, 1.0]), (&[&[-1.0; 4]], &[1.0]), (&[&[last]], &[2.0])]);
-    let leaf =
-        |multipliers: &[f64]| Box::new(Tree::Leaf { multipliers: multipliers.to_vec(), lines: Lines::default() });
-    let cut = |unit: usize, off, on| Tree::Split { unit: UnitId::new(0, unit), knot: 0, halves: [off, on] };
+    let leaf = |multipliers: &[f64]| {
+        Box::new(SplitTree::Leaf { multipliers: multipliers.to_vec(), lines: Relaxation::default() })
+    };
+    let cut = |unit: usize, off, on| SplitTree::Split { unit: UnitId::new(0, unit), knot: 0, halves: [off, on] };
     // At first only 2 x is known to be no less. That is nowhere positive where x <= 0; elsewhere, relu(-x) is 0.
     let tree = cut(0, leaf(&[2.0]), Box::new(cut(1, leaf(&[]), leaf(&[0.0, 1.0]))));
     let open = LayerProof { units: vec![Status::Undecided; 4], ..LayerProof::default() };
@@ -224,11 +225,11 @@ fn tilted(domain: (f64, f64), weights: [f64; 2], biases: [f64; 2], position: [u8
     let layers =
         |last: f64| chain(&[(&[&weights, &[1.0, 0.0]], &biases), (&[&[1.0, -1.0]], &[0.0]), (&[&[last]], &[2.0])]);
     // All of the first weight, and nothing of the second, if the one does not help to turn the unit on at the position, and the other does.
-    let tilt = Tilt { layer: LayerId::new(0), position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
-    let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
+    let tilt = MixedInequality { layer: LayerId::new(0), position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
+    let lines = Relaxation { tilt: Some(Arc::new(tilt)), ..Relaxation::default() };
     let bounds = vec![BoundProof {
         target: Target { unit: 0, side: Side::Upper },
-        tree: Tree::Leaf { multipliers: vec![], lines },
+        tree: SplitTree::Leaf { multipliers: vec![], lines },
     }];
     let units = vec![Status::Undecided, Status::ON];
     let open = LayerProof { units, linear: true, ..LayerProof::default() };
@@ -252,7 +253,7 @@ fn tilted_lines_prove_what_chords_do_not() -> Anything {
     for ((domain, weights, biases), position) in [(corner, [0, 255]), (edge, [0, 0])] {
         let mut case = tilted(domain, weights, biases, position)?;
         case.check()??;
-        let chord = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
+        let chord = SplitTree::Leaf { multipliers: vec![], lines: Relaxation::default() };
         case.proof.layers[1].bounds = vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree: chord }];
         assert!(matches!(case.check()?, Err(Refusal::Unit { layer: 1, unit: 0, .. })));
         // Tilted another way, lines are above the unit all the same, and too far.
@@ -334,11 +335,11 @@ fn tilts_of_other_layers_are_refused() -> Anything {
         let network = builder.finish(vec![value])?;
 
         let layer = network.layers().next().ok_or("a layer")?;
-        let tilt = Tilt { layer, position: vec![128; position], on: vec![128; on], softness: 1.0 };
-        let lines = Lines { tilt: Some(Arc::new(tilt)), ..Lines::default() };
+        let tilt = MixedInequality { layer, position: vec![128; position], on: vec![128; on], softness: 1.0 };
+        let lines = Relaxation { tilt: Some(Arc::new(tilt)), ..Relaxation::default() };
         let bounds = vec![BoundProof {
             target: Target { unit: 0, side: Side::Upper },
-            tree: Tree::Leaf { multipliers: vec![], lines },
+            tree: SplitTree::Leaf { multipliers: vec![], lines },
         }];
         let open = |units| LayerProof { units: vec![Status::Undecided; units], ..LayerProof::default() };
         let proof = Proof { layers: vec![open(2 * vectors), LayerProof { bounds, ..open(1) }], points: vec![] };
@@ -481,10 +482,10 @@ fn bounds_that_take_too_much_work_are_refused() -> Anything {
         let network = builder.finish(vec![value, large])?;
 
         let layer = network.layers().next().ok_or("a layer")?;
-        let mut tree = Tree::Leaf { multipliers: vec![], lines: Lines::default() };
+        let mut tree = SplitTree::Leaf { multipliers: vec![], lines: Relaxation::default() };
         for _ in 0..depth {
             let halves = [Box::new(tree.clone()), Box::new(tree)];
-            tree = Tree::Split { unit: UnitId { layer, unit: 0 }, knot: 0, halves };
+            tree = SplitTree::Split { unit: UnitId { layer, unit: 0 }, knot: 0, halves };
         }
         let open = LayerProof { units: vec![Status::Undecided], ..LayerProof::default() };
         let bounds = vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree }];

@@ -1,7 +1,7 @@
 //! The bound on how far two networks are apart holds whatever is claimed, and is nothing where nothing differs.
 
 use fastrand::Rng;
-use leo_check::{Checker, Correspondence, Exact, Expression, Facts, Mismatch, Number, Target, deviation};
+use leo_check::{Checker, Correspondence, Exact, Expression, Mismatch, Number, ProvedBounds, Target, deviation};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, Transpose};
 use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
@@ -21,11 +21,11 @@ fn chain(layers: &[(&[&[f64]], &[f64])]) -> Result<Network, NetworkError> {
     builder.finish(vec![value])
 }
 
-fn facts<'n>(network: &'n Network, domain: &Domain) -> Anything<Facts<'n>> {
+fn facts<'n>(network: &'n Network, domain: &Domain) -> Anything<ProvedBounds<'n>> {
     facts_in(network, domain)
 }
 
-fn facts_in<'n, N: Number>(network: &'n Network, domain: &Domain) -> Anything<Facts<'n, N>> {
+fn facts_in<'n, N: Number>(network: &'n Network, domain: &Domain) -> Anything<ProvedBounds<'n, N>> {
     let mut checker = Checker::begin(network, domain)?;
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();

@@ -6,7 +6,7 @@ use std::io::Write;
 use cap::Cap;
 use flate2::{Compression, write::GzEncoder};
 use leo_check::Certificate;
-use leo_network::read_text_file;
+use leo_formats::read_text_file;
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use leo_check::{BoundProof, Checker, Exact, Lines, Number, Slopes, Target, Tilt, Tree, pieces_at};
+use leo_check::{
+    BoundProof, Checker, Exact, LowerSlopes, MixedInequality, Number, Relaxation, SplitTree, Target, pieces_at,
+};
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
 use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
@@ -69,7 +71,7 @@ fn all_bounds(width: usize) -> Vec<Target> {
 }
 
 /// Anything at all, sensible or not: it may only loosen bounds.
-fn random_slopes(random: &mut Rng, layers: &[(LayerId, usize)]) -> Slopes {
+fn random_slopes(random: &mut Rng, layers: &[(LayerId, usize)]) -> LowerSlopes {
     let mut slope = || [random.f64(), 0.0, 1.0, -3.0, 7.0, f64::NAN][random.usize(0..6)];
     layers
         .iter()
@@ -79,30 +81,30 @@ fn random_slopes(random: &mut Rng, layers: &[(LayerId, usize)]) -> Slopes {
 }
 
 /// Any lines. Those above units are tilted toward any point.
-fn random_lines(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)]) -> Lines {
-    let slopes = if random.bool() { Slopes::new() } else { random_slopes(random, layers) };
+fn random_lines(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)]) -> Relaxation {
+    let slopes = if random.bool() { LowerSlopes::new() } else { random_slopes(random, layers) };
     let tilt = layers.get(random.usize(0..layers.len() + 1)).and_then(|&(layer, units)| {
-        let inputs = Tilt::map(network, layer)?.0.weight().columns();
+        let inputs = MixedInequality::map(network, layer)?.0.weight().columns();
         let mut number = || [random.u8(..), 0, 255][random.usize(0..3)];
         let (position, on) = ((0..inputs).map(|_| number()).collect(), (0..units).map(|_| number()).collect());
         let softness = [1.0, 0.1, 1e-300, 1e300][random.usize(0..4)];
-        Some(Arc::new(Tilt { layer, position, on, softness }))
+        Some(Arc::new(MixedInequality { layer, position, on, softness }))
     });
-    Lines { slopes, tilt }
+    Relaxation { slopes, tilt }
 }
 
 /// A case distinction on units of earlier layers, with any multipliers: some help, most do not, none may do harm.
-fn random_tree(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)], depth: usize) -> Tree {
+fn random_tree(random: &mut Rng, network: &Network, layers: &[(LayerId, usize)], depth: usize) -> SplitTree {
     if depth == 4 || layers.is_empty() || random.u8(0..4) == 0 {
         let mut multiplier =
             || [random.f64(), 10.0 * random.f64(), 0.0, -1.0, f64::NAN, f64::INFINITY][random.usize(0..6)];
         let multipliers = (0..depth).map(|_| multiplier()).collect();
-        return Tree::Leaf { multipliers, lines: random_lines(random, network, layers) };
+        return SplitTree::Leaf { multipliers, lines: random_lines(random, network, layers) };
     }
     let (layer, units) = layers[random.usize(0..layers.len())];
     let unit = random.usize(0..units);
     let halves = [(); 2].map(|()| Box::new(random_tree(random, network, layers, depth + 1)));
-    Tree::Split { unit: UnitId { layer, unit }, knot: 0, halves }
+    SplitTree::Split { unit: UnitId { layer, unit }, knot: 0, halves }
 }
 
 /// Proves ranges of all layers with whatever slopes and case distinctions, and finds no input that leaves one.
@@ -113,8 +115,8 @@ fn assert_sound<N: Number>(network: &Network, domain: &Domain, seed: u64, chosen
     while let Some(layer) = checker.next_layer() {
         let units = checker.range(layer).lower.len();
         let bounds = all_bounds(units);
-        let lines = |_| if chosen { random_lines(&mut random, network, &passed) } else { Lines::default() };
-        let lines: Vec<Lines> = bounds.iter().map(lines).collect();
+        let lines = |_| if chosen { random_lines(&mut random, network, &passed) } else { Relaxation::default() };
+        let lines: Vec<Relaxation> = bounds.iter().map(lines).collect();
         checker.prove_linear(&bounds, &lines.iter().collect::<Vec<_>>());
         if chosen {
             let tree = |&target| BoundProof { target, tree: random_tree(&mut random, network, &passed, 0) };

@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use leo_formats::Model;
 use leo_network::op::{Dense, Matrix};
-use leo_network::{Evaluator, Model, add_product};
+use leo_network::{Evaluator, add_product};
 use support::{median, models};
 
 const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/mnist");

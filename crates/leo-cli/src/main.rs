@@ -1,24 +1,10 @@
 //! The program `leo`: parse, call, print.
 
-mod accuracy;
 mod args;
 mod commands;
-mod console;
-mod domain;
-mod files;
-mod grid;
-mod inputs;
-mod interrupt;
-mod number;
-mod output;
-mod progress;
 mod report;
-mod resume;
-mod samples;
-mod search;
-mod seeds;
-mod session;
-mod stability;
+mod request;
+mod terminal;
 
 use std::ffi::OsString;
 use std::io::{ErrorKind::BrokenPipe, Write, stdout};
@@ -28,7 +14,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::{Arguments, Command};
-use console::Console;
+use terminal::console::{self, Console};
+use terminal::{interrupt, output};
 
 /// A negative answer.
 const NEGATIVE: u8 = 1;

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use leo_network::{Array, Evaluator, Model};
+use leo_formats::ArrayFile;
+use leo_formats::Model;
+use leo_network::{Array, Evaluator};
 use serde_json::Value;
 
 use support::{Anything, models, three_units};

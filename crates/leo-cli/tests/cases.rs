@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use fastrand::Rng;
-use leo_network::{Domain, Evaluator, Model, Network};
+use leo_formats::Model;
+use leo_network::{Domain, Evaluator, Network};
 use serde_json::Value;
 
 use support::{Anything, leo};

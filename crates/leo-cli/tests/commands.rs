@@ -2,14 +2,15 @@
 
 #[path = "support/mod.rs"]
 mod program;
-#[path = "../../leo-network/tests/support/mod.rs"]
+#[path = "../../leo-formats/tests/support/mod.rs"]
 mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use leo_formats::ArrayFile;
+use leo_formats::onnx::proto::{ModelProto, StringStringEntryProto};
 use leo_network::Array;
-use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
 
 use program::{Anything, leo};
 
@@ -158,7 +159,7 @@ fn bad_input_gets_one_clear_line() -> Anything {
             model.graph = Some(g);
         })
     };
-    let with = |edit: &dyn Fn(&mut leo_network::onnx::proto::GraphProto)| {
+    let with = |edit: &dyn Fn(&mut leo_formats::onnx::proto::GraphProto)| {
         changed(&|model| {
             let mut g = graph(model);
             edit(&mut g);

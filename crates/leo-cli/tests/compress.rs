@@ -7,7 +7,9 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use leo_network::{Array, Model};
+use leo_formats::ArrayFile;
+use leo_formats::Model;
+use leo_network::Array;
 use leo_train::library;
 use serde_json::Value;
 

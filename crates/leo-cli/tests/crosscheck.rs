@@ -6,9 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use leo_network::onnx::{Document, Part};
+use leo_formats::ArrayFile;
+use leo_formats::onnx::{Document, Part};
+use leo_formats::{Format, Model};
 use leo_network::op::{Dense, Matrix, Relu};
-use leo_network::{Array, Format, Model, Network, ValueId};
+use leo_network::{Array, Network, ValueId};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use leo_network::Model;
+use leo_formats::Model;
 use leo_network::op::Dense;
 use page::Piece;
 use place::{Place, root};

@@ -5,8 +5,10 @@ mod support;
 use std::path::Path;
 use std::process::Output;
 
-use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
-use leo_network::{Array, Model};
+use leo_formats::ArrayFile;
+use leo_formats::Model;
+use leo_formats::onnx::proto::{ModelProto, StringStringEntryProto};
+use leo_network::Array;
 use prost::Message;
 use serde_json::Value;
 

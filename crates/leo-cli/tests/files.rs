@@ -10,9 +10,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use leo_check::Sealed;
-use leo_network::onnx::proto::{ModelProto, StringStringEntryProto};
-use leo_network::{Array, Model};
+use leo_check::HashedModel;
+use leo_formats::ArrayFile;
+use leo_formats::Model;
+use leo_formats::onnx::proto::{ModelProto, StringStringEntryProto};
+use leo_network::Array;
 use prost::Message;
 
 use support::{Anything, command, leo, models, three_units};
@@ -315,7 +317,7 @@ fn two_outputs_that_are_one_file_are_noticed() -> Anything {
 
 /// Whether the certificate is about the network beside it.
 fn is_pair(folder: &Path) -> Anything<bool> {
-    let network = Sealed::load(&folder.join("small.onnx"))?.sha256;
+    let network = HashedModel::load(&folder.join("small.onnx"))?.sha256;
     let certificate: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("small.leo"))?)?;
     Ok(certificate["second"] == network)
 }

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use leo_formats::ArrayFile;
 use leo_network::Array;
 
 use support::{Anything, command, leo, model, models, three_units};

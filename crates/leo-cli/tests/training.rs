@@ -10,7 +10,9 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use leo_network::{Array, Format, Model};
+use leo_formats::ArrayFile;
+use leo_formats::{Format, Model};
+use leo_network::Array;
 use leo_train::{Recipe, library};
 use support::write_data;
 

@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use leo_check::{Mismatch, apart_in_single};
-use leo_network::onnx::{Document, Float, OnnxError};
+use leo_formats::onnx::{Document, Float, OnnxError};
 use leo_network::{Array, Domain, DomainError, LayerId, Network, NetworkError};
-use leo_stability::{Engine, Status, Stopped};
+use leo_stability::{Engine, Status, StopReason};
 
-use crate::certify::Step;
-use crate::history::{History, beside};
+use crate::compare::reference::{Measured, Reference, measured_limit};
+use crate::compare::samples::{OneSided, one_sided};
 use crate::prospects;
-use crate::reference::{Measured, Reference, measured_limit};
-use crate::region::Pinned;
-use crate::round::{self, Round};
-use crate::samples::{OneSided, one_sided};
+use crate::rewriting::certify::RewriteStep;
+use crate::rewriting::history::{History, beside};
+use crate::rewriting::region::Pinned;
+use crate::rewriting::round::{self, Round};
 use crate::tolerance::Tolerance;
 use crate::why::{Prospect, Staying};
 
@@ -87,13 +87,13 @@ pub struct Compressed {
     /// Units of the file that was given for which it is not known whether they are stable.
     pub undecided: usize,
     /// What stopped the search for stable units before it was through.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<StopReason>,
     /// Layers of the file that was given that could not be rewritten.
     pub pinned: Vec<Pinned>,
     /// How long each step took.
     pub times: Times,
     /// What was done, file by file: one, mostly. Of a file that is as it was, why it is.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<RewriteStep>,
 }
 
 impl Compressed {
@@ -128,7 +128,7 @@ impl Compressed {
     /// # Errors
     /// If the samples are another network's.
     pub fn one_sided(&self, domain: &Domain, samples: &Array) -> Result<Vec<OneSided>, DomainError> {
-        let Some(Step { before, proof, .. }) = self.steps.first() else { return Ok(Vec::new()) };
+        let Some(RewriteStep { before, proof, .. }) = self.steps.first() else { return Ok(Vec::new()) };
         one_sided(before.network(), &self.history.layers, domain, samples, |unit, on| proof.witness(unit, on))
     }
 }

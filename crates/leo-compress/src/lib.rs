@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use leo_compress::{Method, Options, compress};
-//! use leo_network::onnx::{Document, Export, Float};
+//! use leo_formats::onnx::{Document, Export, Float};
 //! use leo_network::op::{Dense, Matrix, Relu};
 //! use leo_network::{Domain, Network, Shape, ValueId};
 //!
@@ -40,43 +40,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod affine;
-mod attempts;
-mod certify;
+mod compare;
 mod compress;
-mod draft;
-mod equiv;
-mod exact;
-mod fingerprint;
-mod full;
-mod history;
-mod leo;
-mod linear;
-mod narrow;
-mod normal;
-mod observe;
-mod pieces;
-mod plan;
+mod method;
+mod normal_form;
 mod prospects;
-mod realise;
-mod reference;
-mod region;
-mod rewrite;
-mod round;
-mod samples;
-mod styles;
+mod rewriting;
 mod tolerance;
-mod traffic;
 mod why;
 
+pub use compare::equiv::{Comparison, EquivError, Unmatched, equivalent};
+pub use compare::falsify::{LargestDifference, SeenDifference, largest_difference, observe, observe_until};
+pub use compare::input_splits::{has_few_inputs, refine_by_pieces};
+pub use compare::reference::Measured;
+pub use compare::samples::{OneSided, settled_answers};
 pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
-pub use equiv::{Comparison, EquivError, Unmatched, equivalent};
-pub use history::History;
-pub use observe::{Apart, Observed, largest_difference, observe, observe_until};
-pub use pieces::{has_few_inputs, refine_by_pieces};
-pub use plan::Rule;
-pub use reference::Measured;
-pub use region::Pinned;
-pub use samples::{OneSided, settled_answers};
+pub use rewriting::history::History;
+pub use rewriting::plan::Rule;
+pub use rewriting::region::Pinned;
 pub use tolerance::Tolerance;
 pub use why::{Prospect, Staying, Why};

@@ -1,10 +1,10 @@
 //! What would go with more tolerance.
 
-use leo_network::onnx::Float;
+use leo_formats::onnx::Float;
 
-use crate::attempts::{Attempts, PARTS, Taken, is_tolerated, planned};
 use crate::compress::{CompressError, Method};
-use crate::full::Style;
+use crate::method::attempts::{Attempts, PARTS, Taken, is_tolerated, planned};
+use crate::method::full::Style;
 use crate::tolerance::{Costs, Tolerance};
 use crate::why::{Obstacles, Prospect};
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use leo_check::{Facts, touched};
-use leo_network::onnx::Float;
+use leo_check::{ProvedBounds, touched};
+use leo_formats::onnx::Float;
 use leo_network::op::{Action, Arithmetic, Moves, Op, Sums};
 use leo_network::{Channels, ValueId};
 
-use crate::region::Region;
+use crate::rewriting::region::Region;
 
 /// How far approximations may move any output, anywhere on the domain. What rounding of weights does comes on top.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +92,7 @@ pub(crate) type Costly = Vec<(usize, f64)>;
 ///
 /// Those who bear the costs are *parties*: the elements of the outputs, or, where these are many, groups of neighbours, each of which bears what its dearest member does.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct ErrorBudget {
     /// For each layer and channel, what an error of 1 in its pre-activation costs at the most.
     pub(crate) units: Vec<Vec<Costly>>,
     /// The same for each port.
@@ -103,7 +103,7 @@ pub(crate) struct Budget {
     pub(crate) total: f64,
 }
 
-impl Budget {
+impl ErrorBudget {
     /// For a region, from what errors in all values cost, with so much of the tolerance.
     pub(crate) fn new(region: &Region, costs: Option<&Costs>, part: f64) -> Self {
         // A channel is off at all its positions at once.
@@ -204,7 +204,7 @@ impl Flow {
 
 impl Costs {
     /// With what each element of each output may be moved by.
-    pub(crate) fn new(facts: &Facts<'_>, tolerances: &[Vec<f64>]) -> Self {
+    pub(crate) fn new(facts: &ProvedBounds<'_>, tolerances: &[Vec<f64>]) -> Self {
         let network = facts.network();
         let elements: usize = tolerances.iter().map(Vec::len).sum();
         let parties = elements.min(MAX_PARTIES);

@@ -5,8 +5,8 @@ use std::fmt;
 use leo_network::LayerId;
 use leo_stability::{Layer, Status};
 
-use crate::history::History;
-use crate::region::Regions;
+use crate::rewriting::history::History;
+use crate::rewriting::region::Regions;
 
 /// Units that are always on or always off, and stay.
 #[derive(Clone, Debug, PartialEq)]

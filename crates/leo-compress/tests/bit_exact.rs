@@ -1,7 +1,7 @@
 //! `--bit-exact`: units that are always off, or that nobody reads, go whatever the layout is, and no number that stays
 //! is another one than before.
 
-#[path = "../../leo-network/tests/support/mod.rs"]
+#[path = "../../leo-formats/tests/support/mod.rs"]
 mod files;
 #[path = "support/points.rs"]
 mod points;
@@ -12,10 +12,11 @@ use std::path::Path;
 use fastrand::Rng;
 use files::{floats, graph, int, ints, model, node, read, value};
 use leo_compress::{Compressed, Options, Rule};
+use leo_formats::onnx::Document;
+use leo_formats::onnx::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use leo_formats::read_domain;
+use leo_formats::vnnlib::NonBox;
 use leo_network::Domain;
-use leo_network::onnx::Document;
-use leo_network::onnx::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
-use leo_network::vnnlib::Otherwise;
 use points::random_point;
 use support::{evaluate, shrink};
 
@@ -480,7 +481,7 @@ fn two_level_lattice_networks() -> Anything {
         return Ok(());
     }
     let before = Document::from_bytes(std::fs::read(networks.join("tll-8.onnx"))?, None)?;
-    let domain = Domain::load(&networks.join("tll-8.vnnlib"), Otherwise::Refuse)?;
+    let domain = read_domain(&networks.join("tll-8.vnnlib"), NonBox::Refuse)?;
     let after = bit_exact_within(&before, &domain, leo_stability::Options { nodes: Some(0), ..Default::default() })?;
     assert_eq!(after.history.count(), [(Rule::Inactive, 41)].into());
     Ok(())

@@ -12,7 +12,7 @@ use chains::{Layers, chain, dense};
 use fastrand::Rng;
 use leo_check::Checker;
 use leo_compress::{Comparison, EquivError, Method, Options, Tolerance, equivalent, largest_difference, observe};
-use leo_network::onnx::Float;
+use leo_formats::onnx::Float;
 use leo_network::op::{Dense, Matrix, Op, Relu, Sum};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
 use num_traits::Signed;

@@ -3,8 +3,8 @@
 mod support;
 
 use leo_compress::{CompressError, Compressed, Method, Options, Tolerance, compress};
-use leo_network::onnx::proto::NodeProto;
-use leo_network::onnx::{Document, Float};
+use leo_formats::onnx::proto::NodeProto;
+use leo_formats::onnx::{Document, Float};
 use leo_network::op::{Dense, Matrix, Relu, Reshape};
 use leo_network::{Builder, Domain, Network, NetworkError, Shape, ValueId};
 use prost::Message;

@@ -9,7 +9,7 @@ mod support;
 use chains::{Layers, chain, dense, paired};
 use fastrand::Rng;
 use leo_compress::{Compressed, Method, Options, Rule, Tolerance};
-use leo_network::onnx::Float;
+use leo_formats::onnx::Float;
 use leo_network::op::{Dense, Relu, Sum};
 use leo_network::{Domain, Network, Shape, ValueId};
 use points::random_point;

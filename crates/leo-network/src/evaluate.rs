@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::network::{Network, ValueId};
-use crate::op::{Kernel, Operands, Run};
+use crate::op::{Evaluate, Kernel, Operands};
 use crate::product::Real;
 
 /// How many numbers one block's values should take at the most: 2 MiB in single precision.
@@ -18,14 +18,14 @@ const BLOCK_ROWS: usize = 256;
 
 /// A network made ready to run in one precision: its weights converted once, its operators' kernels chosen.
 pub struct Evaluator<T> {
-    steps: Vec<Step<T>>,
+    steps: Vec<EvaluationStep<T>>,
     /// How many numbers each value has for one sample.
     widths: Vec<usize>,
     outputs: Vec<ValueId>,
     block_rows: usize,
 }
 
-struct Step<T> {
+struct EvaluationStep<T> {
     kernel: Box<dyn Kernel<T>>,
     operands: Vec<ValueId>,
 }
@@ -59,7 +59,7 @@ impl<T: Real> Evaluator<T> {
             .iter()
             .map(|node| {
                 let shapes: Vec<_> = node.operands().iter().map(|&value| network.shape(value)).collect();
-                Step { kernel: node.op().kernel(&shapes), operands: node.operands().to_vec() }
+                EvaluationStep { kernel: node.op().kernel(&shapes), operands: node.operands().to_vec() }
             })
             .collect();
         let widths: Vec<usize> = network.values().map(|value| network.shape(value).elements()).collect();

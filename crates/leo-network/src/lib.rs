@@ -1,4 +1,4 @@
-//! Networks, their domain, and the files they come in: the room that the rest of Leo stands on.
+//! Networks, their evaluation and their domain: the room that the rest of Leo stands on.
 //!
 //! # A network is a function of one sample
 //!
@@ -29,57 +29,34 @@
 //!
 //! # The inputs that matter
 //!
-//! A [`Domain`] is a box with finite bounds, one pair for each element of a sample. It comes from a constant, from two
-//! arrays, from a [VNN-LIB](vnnlib) property, from an [NNet](nnet) file, or from the range of a data set
-//! ([`Array`]).
-//!
-//! # Files
-//!
-//! [`Model::load`] reads [ONNX](onnx) and [NNet](nnet) files. A model is a network, what comes
-//! after it ([`tail`]), and the file around both. Writing an ONNX file back changes only what was
-//! [spliced](onnx::Document::splice). All files are written under another name first and renamed when they are whole.
-//! What is wrong with a file is said on one line: which file, where in it, why ([`FileError`]).
-//!
-//! Sizes are checked before anything is allocated for them; no number in a file is believed until its data are there.
+//! A [`Domain`] is a convex set with finite bounds, so far a box: one pair of bounds for each element of a sample. It
+//! comes from a constant, from two arrays, or from the range of a data set ([`Array`]). Files are read and written by
+//! the crate `leo-formats`; nothing here touches one.
 
 pub mod activation;
-pub mod array;
+mod array;
 mod channels;
 mod domain;
 mod evaluate;
-mod file;
-mod model;
 mod network;
-pub mod nnet;
-pub mod onnx;
 pub mod op;
-mod place;
 mod precise;
 mod product;
 mod rounding;
 mod shape;
 mod splice;
-pub mod tail;
-mod unfinished;
 mod vector;
-pub mod vnnlib;
-mod writing;
 
 pub use activation::Activation;
-pub use array::Array;
+pub use array::{Array, Elements};
 pub use channels::Channels;
 pub use domain::{Bounds, Domain, DomainError, Numbers, WrittenDomain, between};
 pub use evaluate::{Evaluator, Values, Workspace};
-pub use file::{FileError, Problem, read_file, read_text_file};
-pub use model::{Format, Model, Port, RunError};
 pub use network::{Builder, LayerId, Network, Node, UnitId, ValueId, ValueMap};
-pub use place::is_same_file;
 pub use precise::evaluate_precisely;
 pub use product::{Real, Scalar, add_product, add_product_transposed};
-pub use rounding::{product_and_error, quotient_and_error, sum_and_error};
-pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape};
-pub use splice::{Part, Spliced};
+pub use rounding::{Enclosure, product_and_error, quotient_and_error, sum_and_error};
+pub use shape::{MAX_ELEMENTS, MAX_RANK, MAX_TOTAL_ELEMENTS, NetworkError, Shape, product};
+pub use splice::{Part, Spliced, in_order};
 pub use twofloat::TwoFloat;
-pub use unfinished::{Unfinished, abandon_unfinished};
 pub use vector::{add_multiple, dot, vectors};
-pub use writing::{NewFile, write_atomically, write_together};

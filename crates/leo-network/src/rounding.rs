@@ -35,15 +35,19 @@ pub fn quotient_and_error(a: f64, b: f64) -> (f64, f64) {
 
 /// An interval that holds a number whose exact value a double may not be able to hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Enclosure {
-    pub(crate) lo: f64,
-    pub(crate) hi: f64,
+pub struct Enclosure {
+    /// No more than the number.
+    pub lo: f64,
+    /// No less than the number.
+    pub hi: f64,
 }
 
 impl Enclosure {
-    pub(crate) const ZERO: Self = Self::exactly(0.0);
+    /// Zero, exactly.
+    pub const ZERO: Self = Self::exactly(0.0);
 
-    pub(crate) const fn exactly(value: f64) -> Self {
+    /// A double, exactly.
+    pub const fn exactly(value: f64) -> Self {
         Self { lo: value, hi: value }
     }
 
@@ -67,20 +71,23 @@ impl Enclosure {
         Self::rounded(quotient, error == 0.0)
     }
 
-    pub(crate) fn plus(self, other: Self) -> Self {
+    /// The sum.
+    pub fn plus(self, other: Self) -> Self {
         Self { lo: Self::of_sum(self.lo, other.lo).lo, hi: Self::of_sum(self.hi, other.hi).hi }
     }
 
-    pub(crate) fn negative(self) -> Self {
+    /// The negative.
+    pub fn negative(self) -> Self {
         Self { lo: -self.hi, hi: -self.lo }
     }
 
-    pub(crate) fn times(self, other: Self) -> Self {
+    /// The product.
+    pub fn times(self, other: Self) -> Self {
         Self::around(self, other, Self::of_product)
     }
 
     /// The quotient; infinite if zero lies among the divisors.
-    pub(crate) fn over(self, other: Self) -> Self {
+    pub fn over(self, other: Self) -> Self {
         if other.lo <= 0.0 && other.hi >= 0.0 {
             return Self { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
         }
@@ -95,11 +102,13 @@ impl Enclosure {
             .fold(corners[0], |all, corner| Self { lo: all.lo.min(corner.lo), hi: all.hi.max(corner.hi) })
     }
 
-    pub(crate) fn is_zero(self) -> bool {
+    /// Whether it is zero and nothing else.
+    pub fn is_zero(self) -> bool {
         self == Self::ZERO
     }
 
-    pub(crate) fn is_finite(self) -> bool {
+    /// Whether both ends are finite.
+    pub fn is_finite(self) -> bool {
         self.lo.is_finite() && self.hi.is_finite()
     }
 }

@@ -131,13 +131,14 @@ pub enum NetworkError {
 }
 
 impl NetworkError {
-    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
+    /// Shapes that do not fit together, in words.
+    pub fn mismatch(message: impl Into<String>) -> Self {
         Self::Mismatch(message.into())
     }
 }
 
 /// How many numbers a tensor with these extents holds, if that many can be counted.
-pub(crate) fn product(extents: &[usize]) -> Option<usize> {
+pub fn product(extents: &[usize]) -> Option<usize> {
     // An empty tensor may have other extents that no product could hold.
     if extents.contains(&0) {
         return Some(0);

@@ -65,8 +65,11 @@ impl Network {
 }
 
 impl Part {
-    /// Checks that it has the shapes of what it is to replace.
-    pub(crate) fn check_shapes(&self, old: &Network) -> Result<(), NetworkError> {
+    /// Checks that it has the shapes of what it is to replace in `old`.
+    ///
+    /// # Errors
+    /// If it has not.
+    pub fn check_shapes(&self, old: &Network) -> Result<(), NetworkError> {
         let wanted: Vec<&Shape> = [self.from].iter().chain(&self.to).map(|&value| old.shape(value)).collect();
         let network = &self.network;
         let outputs = network.outputs().iter().map(|&value| network.shape(value));
@@ -156,7 +159,7 @@ fn closure(roots: impl Iterator<Item = usize>, next: impl Fn(usize) -> Vec<usize
 }
 
 /// These nodes, each after those it reads, otherwise in their own order; or one that depends on itself.
-pub(crate) fn in_order<I: Iterator<Item = usize>>(
+pub fn in_order<I: Iterator<Item = usize>>(
     nodes: &BTreeSet<usize>,
     read_by: impl Fn(usize) -> I,
 ) -> Result<Vec<usize>, usize> {

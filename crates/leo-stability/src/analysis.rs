@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use leo_check::{BoundProof, Checker, LayerProof, Lines, Proof, Range, Status, Target, Tree};
+use leo_check::{BoundProof, Checker, LayerProof, Proof, Range, Relaxation, SplitTree, Status, Target};
 use leo_network::op::{ActionKind, Op};
 use leo_network::{Domain, DomainError, LayerId, Network, UnitId, ValueMap};
 use rayon::prelude::*;
 
-use crate::bounds::front::Front;
-use crate::bounds::{Known, Question};
+use crate::bounds::input_layer::InputLayer;
+use crate::bounds::{BoundProblem, KnownRanges};
 use crate::budget::{Budget, Limits};
-use crate::record::Record;
+use crate::checkpoint::{Checkpoint, RecalledLayer, UnfinishedTree};
+use crate::proof_log::ProofLog;
 use crate::search::reduced::Reduced;
 use crate::search::solver::Program;
-use crate::search::{Claim, Outcome};
-use crate::state::{Draft, Recalled, State};
-use crate::technique::{Cost, Step, Technique, pipeline};
+use crate::search::{Claim, SearchOutcome};
+use crate::technique::{Cost, Technique, TechniqueStep, pipeline};
 use crate::verdict::Verdict;
 use crate::witness::{Probe, Witnesses};
-use crate::{Analysis, Engine, HAS_SOLVER, Layer, Options, Standing, Stopped, Unit};
+use crate::{Analysis, Engine, HAS_SOLVER, Layer, Options, Standing, StopReason, Unit};
 
 /// Into how many pieces the domain may be cut for one bound.
 pub(crate) const PIECES: usize = 20_000;
@@ -35,7 +35,7 @@ pub(crate) fn run<'n>(
     options: &Options<'_>,
 ) -> Result<Analysis<'n>, DomainError> {
     let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
-    let mut run = Run {
+    let mut run = Analyzer {
         network,
         options,
         limits: &limits,
@@ -47,7 +47,7 @@ pub(crate) fn run<'n>(
         front: None,
         narrow: 0,
         stages: Vec::new(),
-        stage: Stage::default(),
+        stage: LayerState::default(),
         decided_before: 0,
         times: BTreeMap::new(),
         clock: Instant::now(),
@@ -71,7 +71,7 @@ pub(crate) fn run<'n>(
 }
 
 /// An analysis that has come to some layer.
-pub(crate) struct Run<'a, 'n> {
+pub(crate) struct Analyzer<'a, 'n> {
     pub(crate) network: &'n Network,
     pub(crate) options: &'a Options<'a>,
     pub(crate) limits: &'a Limits<'a>,
@@ -82,14 +82,14 @@ pub(crate) struct Run<'a, 'n> {
     /// Ranges that the solver believes in, for the mixed-integer programs of the layers after.
     pub(crate) believed: ValueMap<Range>,
     /// What an earlier analysis has found, or this one, before it began again.
-    pub(crate) recalled: Option<State>,
+    pub(crate) recalled: Option<Checkpoint>,
     /// The first layer, once its ranges are known, if its lines can be tilted.
-    front: Option<Arc<Front>>,
+    front: Option<Arc<InputLayer>>,
     /// How many layers have ranges, or shall have them, that are as narrow as lines can make them.
     pub(crate) narrow: usize,
     /// The layers before.
-    stages: Vec<Stage>,
-    pub(crate) stage: Stage,
+    stages: Vec<LayerState>,
+    pub(crate) stage: LayerState,
     /// How many units of the layers before are decided.
     decided_before: usize,
     /// How long each technique took, in all layers.
@@ -100,15 +100,15 @@ pub(crate) struct Run<'a, 'n> {
 
 /// A layer, and what is known of it.
 #[derive(Default)]
-pub(crate) struct Stage {
+pub(crate) struct LayerState {
     pub(crate) layer: LayerId,
     pub(crate) verdicts: Vec<Option<Verdict>>,
     /// How that was proved.
-    pub(crate) record: Record,
+    pub(crate) record: ProofLog,
     /// Whether its ranges are as narrow as lines can make them.
     pub(crate) narrow: bool,
     /// What is left of an earlier analysis, or for a later one.
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<UnfinishedTree>,
     /// Whether what an earlier analysis has proved was not proved again, because it was too late.
     pub(crate) forgotten: bool,
     /// What is before it, for a solver, once that was asked for.
@@ -116,14 +116,14 @@ pub(crate) struct Stage {
     time: Duration,
 }
 
-impl Stage {
+impl LayerState {
     /// How many of the layer's units are decided.
     fn decided(&self) -> usize {
         self.verdicts.iter().filter(|verdict| verdict.is_some()).count()
     }
 }
 
-impl<'n> Run<'_, 'n> {
+impl<'n> Analyzer<'_, 'n> {
     /// Looks at points, before the first layer.
     fn look_around(&mut self) -> Result<(), DomainError> {
         self.narrow = self.narrow_layers();
@@ -144,23 +144,23 @@ impl<'n> Run<'_, 'n> {
     fn narrow_layers(&self) -> usize {
         let first = self.network.layers().next();
         let exact = first.is_some_and(|first| has_exact_intervals(self.network, first));
-        self.recalled.as_ref().map_or(0, State::narrow).max(usize::from(exact))
+        self.recalled.as_ref().map_or(0, Checkpoint::narrow).max(usize::from(exact))
     }
 
     /// Begins with a layer that the checker has just come to.
     fn enter(&mut self, layer: LayerId) {
         self.witnesses.learn(self.checker.ranges());
         let verdicts = vec![None; self.network.width(layer)];
-        self.stage = Stage { layer, verdicts, ..Stage::default() };
+        self.stage = LayerState { layer, verdicts, ..LayerState::default() };
         if layer.index() == 1 {
             let bounds = self.checker.domain().as_box();
             self.front =
-                bounds.and_then(|bounds| Front::new(self.network, bounds, self.checker.ranges())).map(Arc::new);
+                bounds.and_then(|bounds| InputLayer::new(self.network, bounds, self.checker.ranges())).map(Arc::new);
         }
     }
 
     /// Tries steps on the layer it is at, unless one of them leads back to an earlier one, and leaves it.
-    fn work<'s>(&mut self, steps: impl Iterator<Item = &'s Step>) {
+    fn work<'s>(&mut self, steps: impl Iterator<Item = &'s TechniqueStep>) {
         let layer = self.stage.layer;
         let mut has_share = false;
         for step in steps {
@@ -198,7 +198,7 @@ impl<'n> Run<'_, 'n> {
         let spent: Duration = self.stages.drain(layer.index() + 1..).map(|stage| stage.time).sum();
         self.stage = self.stages.pop().unwrap_or_default();
         self.stage.time += spent;
-        self.decided_before = self.stages.iter().map(Stage::decided).sum();
+        self.decided_before = self.stages.iter().map(LayerState::decided).sum();
     }
 
     /// Whether a layer had too little time, although there is some left: each search has only its share, and the layers
@@ -206,7 +206,7 @@ impl<'n> Run<'_, 'n> {
     fn has_time_left_over(&self) -> bool {
         self.options.engine != Engine::Milp
             && self.first_open().is_some()
-            && self.limits.stopped() == Some(Stopped::OutOfTime)
+            && self.limits.stopped() == Some(StopReason::OutOfTime)
             && self.limits.whole().time_left().is_some_and(|left| left > WORTH_GOING_ON)
     }
 
@@ -241,8 +241,8 @@ impl<'n> Run<'_, 'n> {
     }
 
     /// All that was found out, for another analysis.
-    fn state(&self) -> State {
-        let mut state = State::new(&self.witnesses.points(), self.checker.domain());
+    fn state(&self) -> Checkpoint {
+        let mut state = Checkpoint::new(&self.witnesses.points(), self.checker.domain());
         for stage in &self.stages {
             if stage.forgotten {
                 state.take_from(self.recalled.as_ref());
@@ -251,19 +251,19 @@ impl<'n> Run<'_, 'n> {
             let (linear, bounds) = stage.record.proved();
             let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
             let undecided = stage.verdicts.len() - stage.decided();
-            state.keep(&Recalled { linear, narrow: stage.narrow, bounds, drafts }, undecided);
+            state.keep(&RecalledLayer { linear, narrow: stage.narrow, bounds, drafts }, undecided);
         }
         state
     }
 
     /// What was found out about a layer.
-    fn layer(&self, stage: &Stage) -> Layer {
+    fn layer(&self, stage: &LayerState) -> Layer {
         let units = (0..stage.verdicts.len()).map(|unit| self.unit(stage, unit)).collect();
         Layer { id: stage.layer, units, time: stage.time }
     }
 
     /// How to prove again what is known of a layer.
-    fn layer_proof(&self, stage: Stage, units: &[Unit]) -> LayerProof {
+    fn layer_proof(&self, stage: LayerState, units: &[Unit]) -> LayerProof {
         let is_shown =
             |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
         stage.record.finish(stage.layer, (self.network, self.checker.ranges()), is_shown)
@@ -286,7 +286,7 @@ impl<'n> Run<'_, 'n> {
         Proof { layers, points }
     }
 
-    fn unit(&self, stage: &Stage, unit: usize) -> Unit {
+    fn unit(&self, stage: &LayerState, unit: usize) -> Unit {
         let (range, verdict) = (self.checker.range(stage.layer), stage.verdicts[unit]);
         let status = verdict.map_or(Status::Undecided, |verdict| verdict.status);
         let trusted = verdict.is_some_and(|verdict| verdict.trusted);
@@ -353,7 +353,7 @@ impl<'n> Run<'_, 'n> {
         if done == 2 * self.stage.verdicts.len() {
             self.stage.record.note_all_linear();
         } else {
-            let proofs = bounds[..done].iter().map(|&target| BoundProof { target, tree: leaf(Lines::default()) });
+            let proofs = bounds[..done].iter().map(|&target| BoundProof { target, tree: leaf(Relaxation::default()) });
             self.note(&before, proofs);
         }
         self.settle(by, bounds);
@@ -366,7 +366,7 @@ impl<'n> Run<'_, 'n> {
     }
 
     /// Proves linear bounds with these lines.
-    pub(crate) fn prove_lines(&mut self, by: Technique, bounds: &[Target], lines: Vec<Lines>) {
+    pub(crate) fn prove_lines(&mut self, by: Technique, bounds: &[Target], lines: Vec<Relaxation>) {
         let before = self.checker.range(self.stage.layer).clone();
         self.checker.prove_linear(bounds, &lines.iter().collect::<Vec<_>>());
         let proofs = bounds.iter().zip(lines).map(|(&target, lines)| BoundProof { target, tree: leaf(lines) });
@@ -375,15 +375,15 @@ impl<'n> Run<'_, 'n> {
     }
 
     /// What bounds of the layer are found from.
-    pub(crate) fn known(&self) -> Known<'_> {
+    pub(crate) fn known(&self) -> KnownRanges<'_> {
         let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
-        Known { network, domain, layer: self.stage.layer, ranges }
+        KnownRanges { network, domain, layer: self.stage.layer, ranges }
     }
 
     /// What is asked about a bound.
-    pub(crate) fn question(&self, target: Target) -> Question<'_> {
+    pub(crate) fn question(&self, target: Target) -> BoundProblem<'_> {
         let front = self.front.as_ref().filter(|front| front.layer < self.stage.layer);
-        Question { known: self.known(), target, front, budget: &self.budget }
+        BoundProblem { known: self.known(), target, front, budget: &self.budget }
     }
 
     /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In a row of so many, one may
@@ -393,14 +393,14 @@ impl<'n> Run<'_, 'n> {
         by: Technique,
         bounds: &[Target],
         row: usize,
-        work: impl Fn(&Self, &mut Option<Program>, Target, &mut Probe<'_>) -> (Outcome, Option<Claim>) + Sync,
+        work: impl Fn(&Self, &mut Option<Program>, Target, &mut Probe<'_>) -> (SearchOutcome, Option<Claim>) + Sync,
     ) {
         self.begin(by, bounds.len());
         let this = &*self;
         let one = |program: &mut Option<Program>, bound: Target| {
             let mut probe = this.witnesses.probe(this.stage.layer, bound);
             let (outcome, claim) = match this.budget.is_exhausted() {
-                true => (Outcome::Open, None),
+                true => (SearchOutcome::Open, None),
                 false => work(this, program, bound, &mut probe),
             };
             this.one_done();
@@ -419,14 +419,14 @@ impl<'n> Run<'_, 'n> {
         &mut self,
         by: Technique,
         bounds: &[Target],
-        outcomes: Vec<(Target, Outcome, Option<Claim>)>,
+        outcomes: Vec<(Target, SearchOutcome, Option<Claim>)>,
     ) {
         let (mut trees, mut claims) = (Vec::new(), Vec::new());
         for (target, outcome, claim) in outcomes {
             match outcome {
-                Outcome::Proved(tree) => trees.push(BoundProof { target, tree }),
-                Outcome::Refuted(point) => self.witnesses.look_at(&point),
-                Outcome::Open => {}
+                SearchOutcome::Proved(tree) => trees.push(BoundProof { target, tree }),
+                SearchOutcome::Refuted(point) => self.witnesses.look_at(&point),
+                SearchOutcome::Open => {}
             }
             claims.extend(claim.map(|claim| (target, claim)));
         }
@@ -485,8 +485,8 @@ impl<'n> Run<'_, 'n> {
 }
 
 /// A linear bound on the whole domain.
-pub(crate) fn leaf(lines: Lines) -> Tree {
-    Tree::Leaf { multipliers: Vec::new(), lines }
+pub(crate) fn leaf(lines: Relaxation) -> SplitTree {
+    SplitTree::Leaf { multipliers: Vec::new(), lines }
 }
 
 /// Whether no interval arithmetic before a layer, or since the layer before, loses anything but by rounding: every element of every value on the way depends on inputs of

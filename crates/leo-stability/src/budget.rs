@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Why an analysis stopped before it was through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stopped {
+pub enum StopReason {
     /// It was asked to.
     Interrupted,
     /// Its time was up.
@@ -23,7 +23,7 @@ pub(crate) struct Limits<'a> {
     /// In bytes.
     memory: Option<u64>,
     /// What it was that first ran out.
-    stopped: Mutex<Option<Stopped>>,
+    stopped: Mutex<Option<StopReason>>,
 }
 
 impl<'a> Limits<'a> {
@@ -47,7 +47,7 @@ impl<'a> Limits<'a> {
     }
 
     /// What it was that first ran out, if anything did.
-    pub(crate) fn stopped(&self) -> Option<Stopped> {
+    pub(crate) fn stopped(&self) -> Option<StopReason> {
         *self.what_stopped()
     }
 
@@ -56,7 +56,7 @@ impl<'a> Limits<'a> {
         *self.what_stopped() = None;
     }
 
-    fn what_stopped(&self) -> MutexGuard<'_, Option<Stopped>> {
+    fn what_stopped(&self) -> MutexGuard<'_, Option<StopReason>> {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,11 +82,11 @@ impl Budget<'_> {
         }
         let used = || memory_stats::memory_stats().map_or(0, |stats| stats.physical_mem as u64);
         let cause = if self.limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            Stopped::Interrupted
+            StopReason::Interrupted
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            Stopped::OutOfTime
+            StopReason::OutOfTime
         } else if self.limits.memory.is_some_and(|memory| used() > memory) {
-            Stopped::OutOfMemory
+            StopReason::OutOfMemory
         } else {
             return false;
         };
@@ -107,7 +107,7 @@ mod tests {
         assert!(part.deadline < whole.deadline && !part.is_exhausted() && limits.stopped().is_none());
         let late = Limits::new(None, Some(Duration::ZERO), None);
         assert!(late.part(3).is_exhausted() && late.whole().is_exhausted());
-        assert_eq!(late.stopped(), Some(Stopped::OutOfTime));
+        assert_eq!(late.stopped(), Some(StopReason::OutOfTime));
     }
 
     #[test]
@@ -118,9 +118,9 @@ mod tests {
         assert!(!budget.is_exhausted());
         stop.store(true, Ordering::Relaxed);
         assert!(budget.is_exhausted() && limits.part(2).is_exhausted());
-        assert_eq!(limits.stopped(), Some(Stopped::Interrupted));
+        assert_eq!(limits.stopped(), Some(StopReason::Interrupted));
         let small = Limits::new(None, None, Some(1 << 10));
         assert!(small.whole().is_exhausted());
-        assert_eq!(small.stopped(), Some(Stopped::OutOfMemory));
+        assert_eq!(small.stopped(), Some(StopReason::OutOfMemory));
     }
 }

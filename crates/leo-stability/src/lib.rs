@@ -7,26 +7,26 @@
 mod analysis;
 mod bounds;
 mod budget;
-mod record;
+mod proof_log;
 // Without a solver, what only it needs is not used.
+mod adjoint;
+mod checkpoint;
 #[cfg_attr(not(feature = "highs"), allow(dead_code))]
 mod search;
-mod state;
 mod technique;
 mod verdict;
-mod walk;
 mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use leo_check::{Facts, Proof};
+use leo_check::{Proof, ProvedBounds};
 use leo_network::{Array, Domain, DomainError, LayerId, Network};
 
-pub use budget::Stopped;
+pub use budget::StopReason;
+pub use checkpoint::Checkpoint;
 pub use leo_check::Status;
-pub use state::State;
 pub use technique::Technique;
 pub use verdict::Unit;
 pub use witness::gradient::gradients;
@@ -67,7 +67,7 @@ pub struct Options<'a> {
     /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
     pub nodes: Option<usize>,
     /// What another analysis of the same network on the same domain has found, to go on from there. Not for [`Engine::Milp`].
-    pub state: Option<&'a State>,
+    pub state: Option<&'a Checkpoint>,
     /// Is given all that was found, in the end, also if it was stopped.
     pub keep: Option<&'a dyn Keep>,
     /// When to stop.
@@ -104,7 +104,7 @@ pub struct Standing {
 /// Keeps what an analysis has found for another one.
 pub trait Keep: Sync {
     /// All that was found.
-    fn keep(&self, state: State);
+    fn keep(&self, state: Checkpoint);
 }
 
 /// A layer of units.
@@ -125,11 +125,11 @@ pub struct Analysis<'n> {
     pub layers: Vec<Layer>,
     /// If some units are undecided, and more time or memory might have changed that: what was first used up. With a time limit, every layer's
     /// search has its share.
-    pub stopped: Option<Stopped>,
+    pub stopped: Option<StopReason>,
     /// How long the techniques took that can take long, in all layers together.
     pub steps: BTreeMap<Technique, Duration>,
     /// All that is proved.
-    pub facts: Facts<'n>,
+    pub facts: ProvedBounds<'n>,
     /// How to prove it again.
     pub proof: Proof,
 }

@@ -7,7 +7,7 @@ use std::thread::scope;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use leo_train::{DataSet, Part, Recipe, Training, library};
+use leo_train::{DataPart, DataSet, Recipe, Training, library};
 
 fn main() {
     divan::main();
@@ -25,7 +25,7 @@ fn made_up() -> DataSet {
     let mut random = fastrand::Rng::with_seed(0);
     let mut part = |samples: usize| {
         let pixels: Vec<u8> = (0..samples * 784).map(|_| if random.u8(..) < 50 { random.u8(1..) } else { 0 }).collect();
-        Part::new(784, &pixels, (0..samples).map(|sample| (sample % 10) as u8).collect())
+        DataPart::new(784, &pixels, (0..samples).map(|sample| (sample % 10) as u8).collect())
     };
     DataSet::new(part(60_000), part(10_000))
 }

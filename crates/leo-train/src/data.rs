@@ -4,25 +4,27 @@ use std::fs::read_dir;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use leo_network::array::Elements;
-use leo_network::{Array, FileError};
+use leo_formats::ArrayFile;
+use leo_formats::FileError;
+use leo_network::Array;
+use leo_network::Elements;
 use sha2::{Digest, Sha256};
 
-use crate::sparse::Samples;
+use crate::sparse::SparseSamples;
 
 /// Labelled samples with inputs in [0, 1]: a part to train on and a part to test with.
 #[derive(Clone, Debug)]
 pub struct DataSet {
-    train: Part,
-    test: Part,
+    train: DataPart,
+    test: DataPart,
     classes: usize,
     fingerprint: String,
 }
 
 /// Samples and their labels.
 #[derive(Clone, Debug)]
-pub struct Part {
-    samples: Samples,
+pub struct DataPart {
+    samples: SparseSamples,
     labels: Vec<u8>,
     digest: [u8; 32],
 }
@@ -100,7 +102,7 @@ impl DataSet {
     ///
     /// # Panics
     /// If their samples differ in size.
-    pub fn new(train: Part, test: Part) -> Self {
+    pub fn new(train: DataPart, test: DataPart) -> Self {
         assert_eq!(train.inputs(), test.inputs(), "both parts have the same inputs");
         let classes = train.labels.iter().chain(&test.labels).max().map_or(1, |&label| usize::from(label) + 1);
         let digest = Sha256::new().chain_update(train.digest).chain_update(test.digest).finalize();
@@ -119,12 +121,12 @@ impl DataSet {
     }
 
     /// What to train on.
-    pub fn train(&self) -> &Part {
+    pub fn train(&self) -> &DataPart {
         &self.train
     }
 
     /// What to test with.
-    pub fn test(&self) -> &Part {
+    pub fn test(&self) -> &DataPart {
         &self.test
     }
 
@@ -134,7 +136,7 @@ impl DataSet {
     }
 }
 
-impl Part {
+impl DataPart {
     /// Samples as rows of `inputs` bytes, of which 0 stands for the input 0 and 255 for 1, and a label for each.
     ///
     /// # Panics
@@ -143,7 +145,7 @@ impl Part {
         assert!(inputs > 0 && !labels.is_empty(), "a sample at least, with an input at least");
         assert_eq!(bytes.len(), inputs * labels.len(), "a row for each label");
         let digest = Sha256::new().chain_update(bytes).chain_update(&labels).finalize().into();
-        Self { samples: Samples::new(inputs, bytes), labels, digest }
+        Self { samples: SparseSamples::new(inputs, bytes), labels, digest }
     }
 
     /// How many samples there are.
@@ -160,7 +162,7 @@ impl Part {
         self.samples.inputs()
     }
 
-    pub(crate) fn samples(&self) -> &Samples {
+    pub(crate) fn samples(&self) -> &SparseSamples {
         &self.samples
     }
 
@@ -170,7 +172,7 @@ impl Part {
 }
 
 /// What one of the four files is for, what it is called in MNIST, and what shows it elsewhere.
-struct Kind {
+struct FileKind {
     wanted: &'static str,
     usual: &'static str,
     part: &'static [&'static str],
@@ -182,14 +184,14 @@ const TEST: &[&str] = &["t10k", "test"];
 const IMAGES: &str = "images";
 const LABELS: &str = "labels";
 
-const TRAIN_IMAGES: Kind =
-    Kind { wanted: "images to train on", usual: "train-images-idx3-ubyte", part: TRAIN, content: IMAGES };
-const TRAIN_LABELS: Kind =
-    Kind { wanted: "labels to train on", usual: "train-labels-idx1-ubyte", part: TRAIN, content: LABELS };
-const TEST_IMAGES: Kind =
-    Kind { wanted: "images to test with", usual: "t10k-images-idx3-ubyte", part: TEST, content: IMAGES };
-const TEST_LABELS: Kind =
-    Kind { wanted: "labels to test with", usual: "t10k-labels-idx1-ubyte", part: TEST, content: LABELS };
+const TRAIN_IMAGES: FileKind =
+    FileKind { wanted: "images to train on", usual: "train-images-idx3-ubyte", part: TRAIN, content: IMAGES };
+const TRAIN_LABELS: FileKind =
+    FileKind { wanted: "labels to train on", usual: "train-labels-idx1-ubyte", part: TRAIN, content: LABELS };
+const TEST_IMAGES: FileKind =
+    FileKind { wanted: "images to test with", usual: "t10k-images-idx3-ubyte", part: TEST, content: IMAGES };
+const TEST_LABELS: FileKind =
+    FileKind { wanted: "labels to test with", usual: "t10k-labels-idx1-ubyte", part: TEST, content: LABELS };
 
 /// The names of the IDX files in a folder that begin in a certain way.
 struct Folder {
@@ -216,7 +218,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), names })
     }
 
-    fn part(&self, images: &Kind, labels: &Kind) -> Result<Part, DataError> {
+    fn part(&self, images: &FileKind, labels: &FileKind) -> Result<DataPart, DataError> {
         let (images, labels) = (self.find(images)?, self.find(labels)?);
         let (shape, pixels) = load_bytes(&images)?;
         let (_, found) = load_bytes(&labels)?;
@@ -228,20 +230,20 @@ impl Folder {
             return Err(content(&images, "holds no images".to_owned()));
         }
         let inputs = pixels.len() / count;
-        if inputs > Samples::MAX_INPUTS {
+        if inputs > SparseSamples::MAX_INPUTS {
             return Err(content(
                 &images,
-                format!("has images of {inputs} pixels; {} are the most", Samples::MAX_INPUTS),
+                format!("has images of {inputs} pixels; {} are the most", SparseSamples::MAX_INPUTS),
             ));
         }
         if found.len() != *count {
             return Err(content(&labels, format!("has {} labels for {count} images", found.len())));
         }
-        Ok(Part::new(inputs, &pixels, found))
+        Ok(DataPart::new(inputs, &pixels, found))
     }
 
     /// The one file of a kind. If it is there packed and unpacked, the unpacked one.
-    fn find(&self, kind: &Kind) -> Result<PathBuf, DataError> {
+    fn find(&self, kind: &FileKind) -> Result<PathBuf, DataError> {
         let fits = |name: &&String| name.contains(kind.content) && kind.part.iter().any(|part| name.contains(part));
         let mut found: Vec<&String> = self.names.iter().filter(fits).collect();
         found.dedup_by(|packed, name| packed.strip_suffix(".gz") == Some(name));

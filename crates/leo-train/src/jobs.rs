@@ -14,8 +14,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use leo_network::onnx::{Document, Export, Float};
-use leo_network::{FileError, Format, Model, Network, Problem, write_atomically};
+use leo_formats::onnx::{Document, Export, Float};
+use leo_formats::{FileError, Format, Model, Problem, write_atomically};
+use leo_network::Network;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::CheckpointError;
@@ -39,7 +40,7 @@ pub struct Job {
 
 /// What came of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct TrainingOutcome {
     /// The mean negative log-likelihood over the last epoch.
     pub loss: f64,
     /// The share of the training set that was right in the last epoch.
@@ -52,9 +53,9 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum End {
     /// The network is there.
-    Done(Outcome),
+    Done(TrainingOutcome),
     /// It was told to stop; there is a checkpoint, unless it had not begun.
-    Stopped,
+    StopReason,
     /// The weights grew beyond all bounds in this epoch; there is no file.
     Diverged(u32),
 }
@@ -75,7 +76,7 @@ pub trait Progress: Sync {
     /// A job has done another epoch.
     fn epoch(&self, _job: &Job, _training: &Training<'_>) {}
     /// A job is done.
-    fn done(&self, _job: &Job, _outcome: &Outcome) {}
+    fn done(&self, _job: &Job, _outcome: &TrainingOutcome) {}
 }
 
 /// Why a network could not be trained.
@@ -152,7 +153,7 @@ impl Session<'_> {
             }
             Ok(ends)
         };
-        let mut all = vec![End::Stopped; jobs.len()];
+        let mut all = vec![End::StopReason; jobs.len()];
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
             for thread in threads {
@@ -193,7 +194,7 @@ impl Job {
                 saved = Some(Instant::now());
             }
             if stop {
-                return Ok(End::Stopped);
+                return Ok(End::StopReason);
             }
             if !training.epoch().loss.is_finite() {
                 break;
@@ -205,7 +206,7 @@ impl Job {
             self.remove_checkpoint()?;
             return Ok(End::Diverged(training.epochs()));
         };
-        let outcome = Outcome {
+        let outcome = TrainingOutcome {
             loss: training.last().loss,
             train_accuracy: training.last().accuracy,
             test_accuracy: training.test_accuracy(),
@@ -253,7 +254,7 @@ impl Job {
         }
     }
 
-    fn write(&self, network: &Network, data: &DataSet, outcome: &Outcome) -> Result<(), TrainError> {
+    fn write(&self, network: &Network, data: &DataSet, outcome: &TrainingOutcome) -> Result<(), TrainError> {
         let export = Export {
             float: Float::F32,
             input: "input".to_owned(),
@@ -270,7 +271,7 @@ impl Job {
     }
 
     /// Reads what came of the job from the file that it made.
-    fn outcome(&self, data: &DataSet) -> Result<Outcome, TrainError> {
+    fn outcome(&self, data: &DataSet) -> Result<TrainingOutcome, TrainError> {
         let other = |why: String| TrainError::Other { path: self.path.clone(), why };
         let model = Model::load(&self.path)?;
         let Format::Onnx(document) = model.format() else { return Err(other("is no ONNX file".to_owned())) };
@@ -297,5 +298,5 @@ impl Job {
 /// Where a job begins.
 enum Start<'d> {
     Training(Box<Training<'d>>),
-    Done(Outcome),
+    Done(TrainingOutcome),
 }

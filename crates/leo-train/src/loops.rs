@@ -6,12 +6,12 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::matrix::Matrix;
-use crate::sparse::{Columns, Entry};
+use crate::matrix::PaddedMatrix;
+use crate::sparse::{InputPair, SparseBatch};
 
 /// How far a step of gradient descent goes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct GradientStep {
     pub(crate) rate: f32,
     pub(crate) momentum: f32,
     /// The weight of the sum of absolute values in the loss.
@@ -24,26 +24,26 @@ const STANDSTILL: f32 = 1e-30;
 
 /// `out += batch weights`, where the rows of `weights` come in pairs.
 pub(crate) struct AddProduct<'a> {
-    pub(crate) out: &'a mut Matrix,
-    pub(crate) batch: &'a Columns,
-    pub(crate) weights: &'a Matrix,
+    pub(crate) out: &'a mut PaddedMatrix,
+    pub(crate) batch: &'a SparseBatch,
+    pub(crate) weights: &'a PaddedMatrix,
 }
 
 /// A step of gradient descent, where the loss has the gradient `batchᵀ delta`, plus that of the l1 term.
 pub(crate) struct Descend<'a> {
-    pub(crate) weights: &'a mut Matrix,
-    pub(crate) velocity: &'a mut Matrix,
-    pub(crate) batch: &'a Columns,
-    pub(crate) delta: &'a Matrix,
-    pub(crate) step: Step,
+    pub(crate) weights: &'a mut PaddedMatrix,
+    pub(crate) velocity: &'a mut PaddedMatrix,
+    pub(crate) batch: &'a SparseBatch,
+    pub(crate) delta: &'a PaddedMatrix,
+    pub(crate) step: GradientStep,
 }
 
 /// A step of gradient descent for biases, the one row of `bias`: their gradient is the sum of the rows of `delta`.
 pub(crate) struct DescendBias<'a> {
-    pub(crate) bias: &'a mut Matrix,
-    pub(crate) velocity: &'a mut Matrix,
-    pub(crate) delta: &'a Matrix,
-    pub(crate) step: Step,
+    pub(crate) bias: &'a mut PaddedMatrix,
+    pub(crate) velocity: &'a mut PaddedMatrix,
+    pub(crate) delta: &'a PaddedMatrix,
+    pub(crate) step: GradientStep,
 }
 
 /// Cuts rows of `$vectors` vectors into tiles that fit the registers, and calls `$tile::<S, vectors>(first, ..)` for each.
@@ -84,7 +84,7 @@ fn add_product_tile<S: Simd, const T: usize>(
     simd: S,
     stride: usize,
     out: &mut [S::f32s],
-    batch: &Columns,
+    batch: &SparseBatch,
     weights: &[S::f32s],
 ) {
     for (entries, rows) in batch.iter().zip(weights.chunks_exact(2 * stride)) {
@@ -92,7 +92,7 @@ fn add_product_tile<S: Simd, const T: usize>(
             continue;
         }
         let (even, odd): ([S::f32s; T], [S::f32s; T]) = (tile(rows, first), tile(rows, stride + first));
-        for &Entry { sample, values } in entries {
+        for &InputPair { sample, values } in entries {
             let [left, right] = values.map(|value| simd.splat_f32s(value));
             let sums = &mut out[sample as usize * stride + first..][..T];
             for vector in 0..T {
@@ -124,14 +124,14 @@ fn descend_tile<S: Simd, const T: usize>(
     stride: usize,
     weights: &mut [S::f32s],
     velocity: &mut [S::f32s],
-    batch: &Columns,
+    batch: &SparseBatch,
     delta: &[S::f32s],
-    step: Step,
+    step: GradientStep,
 ) {
     let rows = weights.chunks_exact_mut(2 * stride).zip(velocity.chunks_exact_mut(2 * stride));
     for (entries, (weights, velocity)) in batch.iter().zip(rows) {
         let (mut even, mut odd) = ([simd.splat_f32s(0.0); T], [simd.splat_f32s(0.0); T]);
-        for &Entry { sample, values } in entries {
+        for &InputPair { sample, values } in entries {
             let [left, right] = values.map(|value| simd.splat_f32s(value));
             let delta = &delta[sample as usize * stride + first..][..T];
             for vector in 0..T {
@@ -153,7 +153,7 @@ impl WithSimd for DescendBias<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (bias, velocity) = (self.bias.vectors_mut::<S>(), self.velocity.vectors_mut::<S>());
-        let step = Step { l1: 0.0, ..self.step };
+        let step = GradientStep { l1: 0.0, ..self.step };
         for (index, (bias, velocity)) in bias.iter_mut().zip(velocity).enumerate() {
             let rows = self.delta.vectors::<S>().chunks_exact(self.delta.row_vectors::<S>());
             let gradient = rows.fold(simd.splat_f32s(0.0), |sum, row| simd.add_f32s(sum, row[index]));
@@ -162,7 +162,7 @@ impl WithSimd for DescendBias<'_> {
     }
 }
 
-impl Step {
+impl GradientStep {
     /// Moves weights against their gradient.
     #[inline(always)]
     fn take<S: Simd>(self, simd: S, weights: &mut S::f32s, velocity: &mut S::f32s, gradient: S::f32s) {

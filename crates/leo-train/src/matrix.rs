@@ -13,13 +13,13 @@ pub(crate) struct Group(pub(crate) [f32; LANES]);
 
 /// A row-major matrix of single-precision numbers. Rows are padded with zeros to whole groups.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Matrix {
+pub(crate) struct PaddedMatrix {
     /// How many groups a row has.
     stride: usize,
     groups: Vec<Group>,
 }
 
-impl Matrix {
+impl PaddedMatrix {
     pub(crate) fn zeros(rows: usize, columns: usize) -> Self {
         let stride = columns.div_ceil(LANES);
         Self { stride, groups: vec![Group::default(); rows * stride] }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::loops::Step;
+use crate::loops::GradientStep;
 
 /// The hyper-parameters. The defaults are those of the paper's experiments, but for widths, l1 and seed, which it varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,10 +142,10 @@ impl Recipe {
     }
 
     /// The step of an epoch, counted from 0.
-    pub(crate) fn step(&self, epoch: u32) -> Step {
+    pub(crate) fn step(&self, epoch: u32) -> GradientStep {
         let decays = epoch / self.decay_every;
         let rate = (0..decays).fold(self.learning_rate, |rate, _| rate * self.decay);
-        Step { rate: rate as f32, momentum: self.momentum as f32, l1: self.l1 as f32 }
+        GradientStep { rate: rate as f32, momentum: self.momentum as f32, l1: self.l1 as f32 }
     }
 }
 

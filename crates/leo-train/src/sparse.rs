@@ -5,18 +5,18 @@
 //! training does with a batch touches only these. Two at a time, because neighbours are often zero together, and the loops
 //! in [`crate::loops`] are limited by what they load and store, not by what they compute.
 
-use crate::matrix::{LANES, Matrix};
+use crate::matrix::{LANES, PaddedMatrix};
 
 /// Two neighbouring inputs of one sample, not both 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct InputPair {
     pub(crate) sample: u32,
     pub(crate) values: [f32; 2],
 }
 
 /// A data set, sample by sample. Small, because every step reads another random corner of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Samples {
+pub(crate) struct SparseSamples {
     inputs: usize,
     /// Where each sample begins in the two lists, and where the last one ends.
     starts: Vec<usize>,
@@ -25,7 +25,7 @@ pub(crate) struct Samples {
     bytes: Vec<[u8; 2]>,
 }
 
-impl Samples {
+impl SparseSamples {
     /// The most inputs that a sample can have.
     pub(crate) const MAX_INPUTS: usize = 1 << 17;
 
@@ -58,36 +58,36 @@ impl Samples {
 
 /// A batch, pair of inputs by pair of inputs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Columns {
+pub(crate) struct SparseBatch {
     /// How many samples the batch has, hence how much room each pair has.
     samples: usize,
     /// How many entries each pair has.
     counts: Vec<usize>,
-    entries: Vec<Entry>,
+    entries: Vec<InputPair>,
 }
 
-impl Columns {
+impl SparseBatch {
     /// The entries of each pair of inputs, samples ascending.
     #[inline(always)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[Entry]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[InputPair]> {
         self.entries.chunks_exact(self.samples).zip(&self.counts).map(|(entries, &count)| &entries[..count])
     }
 
     /// Becomes the batch of the samples that `chosen` names, in that order.
-    pub(crate) fn gather(&mut self, samples: &Samples, chosen: &[u32]) {
+    pub(crate) fn gather(&mut self, samples: &SparseSamples, chosen: &[u32]) {
         self.reset(samples.inputs, chosen.len());
         for (row, &sample) in chosen.iter().enumerate() {
             for (pair, bytes) in samples.sample(sample) {
                 let count = &mut self.counts[pair];
                 let values = bytes.map(|byte| UNIT[usize::from(byte)]);
-                self.entries[pair * chosen.len() + *count] = Entry { sample: row as u32, values };
+                self.entries[pair * chosen.len() + *count] = InputPair { sample: row as u32, values };
                 *count += 1;
             }
         }
     }
 
     /// Becomes the batch of the rows of a matrix.
-    pub(crate) fn gather_rows(&mut self, matrix: &Matrix) {
+    pub(crate) fn gather_rows(&mut self, matrix: &PaddedMatrix) {
         let samples = matrix.rows().len();
         self.reset(matrix.width(), samples);
         for (pair, (entries, count)) in self.entries.chunks_exact_mut(samples).zip(&mut self.counts).enumerate() {
@@ -96,7 +96,7 @@ impl Columns {
             for (sample, row) in matrix.rows().enumerate() {
                 let values = [row[group].0[lane], row[group].0[lane + 1]];
                 // Written always, kept only if it is not 0: a branch here could not be foretold.
-                entries[next] = Entry { sample: sample as u32, values };
+                entries[next] = InputPair { sample: sample as u32, values };
                 next += usize::from((values[0] != 0.0) | (values[1] != 0.0));
             }
             *count = next;
@@ -107,7 +107,7 @@ impl Columns {
         self.samples = samples;
         self.counts.clear();
         self.counts.resize(inputs.div_ceil(2), 0);
-        self.entries.resize(self.counts.len() * samples, Entry::default());
+        self.entries.resize(self.counts.len() * samples, InputPair::default());
     }
 }
 
@@ -129,10 +129,10 @@ mod tests {
     use proptest::prelude::*;
     use pulp::Arch;
 
-    use crate::loops::{AddProduct, Descend, Step};
+    use crate::loops::{AddProduct, Descend, GradientStep};
 
     /// A batch as a matrix with one sample a row.
-    fn dense(batch: &Columns, inputs: usize, samples: usize) -> Vec<Vec<f32>> {
+    fn dense(batch: &SparseBatch, inputs: usize, samples: usize) -> Vec<Vec<f32>> {
         let mut rows = vec![vec![0.0; inputs]; samples];
         for (pair, entries) in batch.iter().enumerate() {
             for entry in entries {
@@ -144,8 +144,8 @@ mod tests {
         rows
     }
 
-    fn random_matrix(rows: usize, columns: usize, random: &mut fastrand::Rng) -> Matrix {
-        let mut matrix = Matrix::zeros(rows, columns);
+    fn random_matrix(rows: usize, columns: usize, random: &mut fastrand::Rng) -> PaddedMatrix {
+        let mut matrix = PaddedMatrix::zeros(rows, columns);
         for row in 0..rows {
             for column in 0..columns {
                 // Small whole numbers: sums of their products are exact, in whatever order.
@@ -164,8 +164,8 @@ mod tests {
             // 255 stands for 1, and whole numbers it is.
             let rows: Vec<u8> = (0..30 * inputs).map(|_| if random.u8(..) < 100 { 255 } else { 0 }).collect();
             let chosen: Vec<u32> = (0..samples).map(|_| random.u32(0..30)).collect();
-            let mut batch = Columns::default();
-            batch.gather(&Samples::new(inputs, &rows), &chosen);
+            let mut batch = SparseBatch::default();
+            batch.gather(&SparseSamples::new(inputs, &rows), &chosen);
             let x = dense(&batch, inputs, samples);
             for (row, &sample) in x.iter().zip(&chosen) {
                 let bytes = &rows[sample as usize * inputs..][..inputs];
@@ -183,8 +183,8 @@ mod tests {
                 }
             }
 
-            let (mut moved, mut velocity) = (weights.clone(), Matrix::zeros(inputs.next_multiple_of(2), outputs));
-            let step = Step { rate: 0.5, momentum: 0.5, l1: 1.0 };
+            let (mut moved, mut velocity) = (weights.clone(), PaddedMatrix::zeros(inputs.next_multiple_of(2), outputs));
+            let step = GradientStep { rate: 0.5, momentum: 0.5, l1: 1.0 };
             Arch::new().dispatch(Descend { weights: &mut moved, velocity: &mut velocity, batch: &batch, delta: &before, step });
             for input in 0..inputs {
                 for output in 0..outputs {
@@ -200,7 +200,7 @@ mod tests {
         #[test]
         fn rows_of_a_matrix_make_a_batch(samples in 1_usize..20, inputs in 1_usize..60, seed in any::<u64>()) {
             let matrix = random_matrix(samples, inputs, &mut fastrand::Rng::with_seed(seed));
-            let mut batch = Columns::default();
+            let mut batch = SparseBatch::default();
             batch.gather_rows(&matrix);
             for (sample, row) in dense(&batch, inputs, samples).iter().enumerate() {
                 prop_assert!(row.iter().enumerate().all(|(input, &value)| value == matrix.get(sample, input)));

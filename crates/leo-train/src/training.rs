@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use leo_network::op::{Dense, Matrix as Weights, Relu};
 use leo_network::{Network, NetworkError, Shape, ValueId};
 
-use crate::data::{DataSet, Part};
-use crate::layer::Layer;
-use crate::loops::{AddProduct, Step};
-use crate::matrix::Matrix;
+use crate::data::{DataPart, DataSet};
+use crate::layer::DenseLayer;
+use crate::loops::{AddProduct, GradientStep};
+use crate::matrix::PaddedMatrix;
 use crate::recipe::{Recipe, RecipeError};
-use crate::sparse::Columns;
+use crate::sparse::SparseBatch;
 
 /// How many samples are evaluated at a time.
 const EVALUATED: usize = 64;
@@ -34,7 +34,7 @@ pub struct Epoch {
 pub struct Training<'d> {
     recipe: Recipe,
     data: &'d DataSet,
-    layers: Vec<Layer>,
+    layers: Vec<DenseLayer>,
     epochs: u32,
     last: Epoch,
     arch: Arch,
@@ -47,14 +47,14 @@ struct Scratch {
     order: Vec<u32>,
     labels: Vec<u8>,
     /// What each layer reads.
-    batches: Vec<Columns>,
+    batches: Vec<SparseBatch>,
     /// What each layer gives, after the ReLU if it has one.
-    outputs: Vec<Matrix>,
+    outputs: Vec<PaddedMatrix>,
     /// The loss's gradient at a layer's pre-activations, as a matrix and as a batch; then at those of the layer before.
-    delta: Matrix,
-    delta_columns: Columns,
-    delta_before: Matrix,
-    transposed: Matrix,
+    delta: PaddedMatrix,
+    delta_columns: SparseBatch,
+    delta_before: PaddedMatrix,
+    transposed: PaddedMatrix,
 }
 
 /// What a batch cost, summed over its samples.
@@ -80,10 +80,11 @@ impl<'d> Training<'d> {
         let mut random = stream(recipe.seed, 0);
         let widths: Vec<usize> =
             [data.inputs()].into_iter().chain(recipe.hidden.iter().copied()).chain([data.classes()]).collect();
-        let layers: Vec<Layer> = widths.windows(2).map(|pair| Layer::new(pair[0], pair[1], &mut random)).collect();
+        let layers: Vec<DenseLayer> =
+            widths.windows(2).map(|pair| DenseLayer::new(pair[0], pair[1], &mut random)).collect();
         let mut scratch = Scratch::default();
-        scratch.batches.resize_with(layers.len(), Columns::default);
-        scratch.outputs.resize_with(layers.len(), Matrix::default);
+        scratch.batches.resize_with(layers.len(), SparseBatch::default);
+        scratch.outputs.resize_with(layers.len(), PaddedMatrix::default);
         Ok(Self { recipe, data, layers, epochs: 0, last: Epoch::default(), arch, scratch })
     }
 
@@ -109,7 +110,7 @@ impl<'d> Training<'d> {
 
     /// Every number that the next epoch depends on, in a fixed order.
     pub(crate) fn numbers_mut(&mut self) -> impl Iterator<Item = &mut f32> {
-        self.layers.iter_mut().flat_map(Layer::numbers_mut)
+        self.layers.iter_mut().flat_map(DenseLayer::numbers_mut)
     }
 
     /// Says how far it is.
@@ -178,14 +179,14 @@ impl<'d> Training<'d> {
     }
 
     /// One step of gradient descent on the samples of the training set that `chosen` names.
-    fn step(&mut self, chosen: &[u32], step: Step) -> Score {
+    fn step(&mut self, chosen: &[u32], step: GradientStep) -> Score {
         self.forward(self.data.train(), chosen);
         let score = self.score();
         self.backward(chosen.len(), step);
         score
     }
 
-    fn forward(&mut self, part: &Part, chosen: &[u32]) {
+    fn forward(&mut self, part: &DataPart, chosen: &[u32]) {
         let Scratch { labels, batches, outputs, .. } = &mut self.scratch;
         labels.clear();
         labels.extend(chosen.iter().map(|&sample| part.label(sample)));
@@ -232,7 +233,7 @@ impl<'d> Training<'d> {
         score
     }
 
-    fn backward(&mut self, samples: usize, step: Step) {
+    fn backward(&mut self, samples: usize, step: GradientStep) {
         let Scratch { batches, outputs, delta, delta_columns, delta_before, transposed, .. } = &mut self.scratch;
         for (index, layer) in self.layers.iter_mut().enumerate().rev() {
             if let Some(before) = index.checked_sub(1) {
@@ -262,14 +263,14 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     /// Noisy images of a few random patterns, mostly 0.
-    fn patterns(inputs: usize, classes: u8, samples: usize) -> Part {
+    fn patterns(inputs: usize, classes: u8, samples: usize) -> DataPart {
         let mut random = Rng::with_seed(7);
         let patterns: Vec<Vec<bool>> =
             (0..classes).map(|_| (0..inputs).map(|_| random.u8(..) < 80).collect()).collect();
         let labels: Vec<u8> = (0..samples).map(|_| random.u8(0..classes)).collect();
         let pixels = labels.iter().flat_map(|&label| &patterns[usize::from(label)]);
         let bytes: Vec<u8> = pixels.map(|&on| if on != (random.u8(..) < 20) { random.u8(100..) } else { 0 }).collect();
-        Part::new(inputs, &bytes, labels)
+        DataPart::new(inputs, &bytes, labels)
     }
 
     fn data(inputs: usize, classes: u8, samples: usize) -> DataSet {
@@ -318,7 +319,7 @@ mod tests {
         const NUDGE: f32 = 1.0 / 4096.0;
         let mut random = Rng::with_seed(3);
         let bytes: Vec<u8> = (0..12 * INPUTS).map(|_| if random.bool() { random.u8(..) } else { 0 }).collect();
-        let part = Part::new(INPUTS, &bytes, (0..12).map(|sample| sample % 3).collect());
+        let part = DataPart::new(INPUTS, &bytes, (0..12).map(|sample| sample % 3).collect());
         let data = DataSet::new(part.clone(), part);
         let number = |&byte: &u8| f64::from((f64::from(byte) / 255.0) as f32);
         let inputs: Vec<Vec<f64>> = bytes.chunks(INPUTS).map(|row| row.iter().map(number).collect()).collect();
@@ -334,7 +335,7 @@ mod tests {
             }
             let mut after = Training { layers: before.layers.clone(), ..Training::new(recipe.clone(), &data)? };
             // With a rate of 1 and no momentum, a step subtracts just the gradient.
-            after.step(&chosen, Step { rate: 1.0, momentum: 0.0, l1: l1 as f32 });
+            after.step(&chosen, GradientStep { rate: 1.0, momentum: 0.0, l1: l1 as f32 });
             let (_, nearest) = loss(&before, &inputs, &chosen, l1);
             assert!(nearest > 4.0 * f64::from(NUDGE), "no ReLU may change its mind below, but one is at {nearest}");
             for layer in 0..before.layers.len() {
@@ -367,11 +368,11 @@ mod tests {
             let mut trial =
                 Training { layers: training.layers.clone(), ..Training::new(training.recipe.clone(), training.data)? };
             let before = *parameter(&mut trial, 1, 0, 0);
-            trial.layers[1].weight_velocity = Matrix::zeros(16, 3);
-            trial.step(&chosen, Step { rate: 1.0, momentum: 0.0, l1: 0.0 });
+            trial.layers[1].weight_velocity = PaddedMatrix::zeros(16, 3);
+            trial.step(&chosen, GradientStep { rate: 1.0, momentum: 0.0, l1: 0.0 });
             Ok(before - *parameter(&mut trial, 1, 0, 0))
         };
-        let step = Step { rate: 0.5, momentum: 0.75, l1: 0.0 };
+        let step = GradientStep { rate: 0.5, momentum: 0.75, l1: 0.0 };
         let start = *parameter(&mut training, 1, 0, 0);
         let first = gradient_at(&training)?;
         training.step(&chosen, step);

@@ -7,7 +7,7 @@ use clap::Args;
 use leo_train::Recipe;
 
 use super::search::threads;
-use crate::seeds::Seeds;
+use crate::request::seeds::Seeds;
 
 /// Train ReLU networks with l1 regularisation
 ///

@@ -6,35 +6,36 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_network::{Domain, Model};
-use leo_stability::{Analysis, HAS_SOLVER, Options, Stopped, analyze};
+use leo_formats::Model;
+use leo_network::Domain;
+use leo_stability::{Analysis, HAS_SOLVER, Options, StopReason, analyze};
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
-use crate::console::Console;
-use crate::domain::Bounds;
-use crate::files;
-use crate::inputs::{self, Inputs};
-use crate::interrupt::{self, Interrupted};
-use crate::output::{Negative, counted, listed, one_line};
-use crate::progress::AnalysisBar;
 use crate::report::Page;
-use crate::resume::Resume;
-use crate::samples::Samples;
-use crate::search;
-use crate::stability::{self, LayerReport, Totals};
+use crate::report::stability::{self, LayerReport, Totals};
+use crate::request::domain::DomainSummary;
+use crate::request::files;
+use crate::request::inputs::{self, Inputs};
+use crate::request::resume::Resume;
+use crate::request::samples::SampleCount;
+use crate::request::search;
+use crate::terminal::console::Console;
+use crate::terminal::interrupt::{self, Interrupted};
+use crate::terminal::output::{Negative, counted, listed, one_line};
+use crate::terminal::progress::AnalysisBar;
 
 /// What was found out. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
 struct Report {
     version: u32,
     model: String,
-    domain: Bounds,
+    domain: DomainSummary,
     seconds: f64,
     engine: &'static str,
     /// With --data, what the samples were good for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    samples: Option<Samples>,
+    samples: Option<SampleCount>,
     /// Why it stopped before it was through, if it did.
     stopped: Option<&'static str>,
     layers: Vec<LayerReport>,
@@ -86,7 +87,9 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     resume.as_ref().map_or(Ok(()), Resume::finish)?;
     let undecided = report.totals.undecided;
     match (analysis.stopped, report.stopped) {
-        (Some(Stopped::Interrupted), _) => Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into()),
+        (Some(StopReason::Interrupted), _) => {
+            Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into())
+        }
         _ if undecided == 0 => Ok(()),
         (_, stopped) => {
             let why = match stopped {
@@ -103,7 +106,7 @@ impl Report {
         Self {
             version: 1,
             model: arguments.model.display().to_string(),
-            domain: Bounds::new(domain),
+            domain: DomainSummary::new(domain),
             seconds: 0.0,
             engine: search::name_of(arguments.search.engine),
             samples: None,

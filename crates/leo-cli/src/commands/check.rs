@@ -4,17 +4,18 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_check::{Certificate, Exact, Refusal, Sealed, Verified, verify_watched};
-use leo_network::{Numbers, read_text_file};
+use leo_check::{Certificate, Exact, HashedModel, Refusal, Verified, verify_watched};
+use leo_formats::read_text_file;
+use leo_network::Numbers;
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::console::{Console, good};
-use crate::domain::Bounds;
-use crate::files;
-use crate::number::upper;
-use crate::output::{Negative, listed, one_line, operators};
-use crate::progress::CheckBar;
+use crate::request::domain::DomainSummary;
+use crate::request::files;
+use crate::terminal::console::{Console, good};
+use crate::terminal::number::upper;
+use crate::terminal::output::{Negative, listed, one_line, operators};
+use crate::terminal::progress::CheckBar;
 
 /// The answer. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ struct Report {
     before: Vec<String>,
     /// If it is verified: the inputs, for each output the largest number that the certificate says of its elements, and that was proved; and all that it says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    domain: Option<Bounds>,
+    domain: Option<DomainSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<Vec<f64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
     let path = arguments.certificate.clone().unwrap_or_else(|| files::certificate_of(&arguments.small));
     let reading = console.phase("reading");
-    let [first, second] = [Sealed::load(&arguments.model)?, Sealed::load(&arguments.small)?];
+    let [first, second] = [HashedModel::load(&arguments.model)?, HashedModel::load(&arguments.small)?];
     ensure!(
         arguments.certificate.is_some() || path.exists(),
         "{}: there is no certificate beside the smaller network; name it as the third file",
@@ -72,7 +73,7 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         exact: arguments.exact,
         verified: verified.is_some(),
         before: operators(first.model.tail()),
-        domain: verified.map(|verified| Bounds::new(&verified.domain)),
+        domain: verified.map(|verified| DomainSummary::new(&verified.domain)),
         delta: verified.map(|verified| verified.delta.iter().map(Numbers::largest).collect()),
         proved: verified.map(largest_proved),
         elements: verified.map(|verified| verified.delta.clone()),
@@ -122,7 +123,7 @@ impl Report {
         if !self.before.is_empty() {
             small += &format!(", before {},", listed(&self.before));
         }
-        let domain = Bounds::new(&verified.domain);
+        let domain = DomainSummary::new(&verified.domain);
         let delta = verified.delta.iter().map(Numbers::largest).fold(0.0, f64::max);
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap_complete::generate;
 
 use crate::args::{Arguments, Completions};
-use crate::console::Console;
+use crate::terminal::console::Console;
 
 pub fn run(arguments: &Completions, console: &Console) -> Result<()> {
     // The generator panics where it cannot write, and a full disk is no bug: so it writes to memory.

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use leo_network::{Format, Model};
+use leo_formats::{Format, Model};
 use serde::Serialize;
 
 use crate::args::Convert;
-use crate::console::Console;
-use crate::files;
-use crate::output::{counted, one_line};
+use crate::request::files;
+use crate::terminal::console::Console;
+use crate::terminal::output::{counted, one_line};
 
 /// What was written. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]

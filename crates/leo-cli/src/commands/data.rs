@@ -8,7 +8,7 @@ use leo_train::library;
 use serde::Serialize;
 
 use crate::args::Data;
-use crate::console::Console;
+use crate::terminal::console::Console;
 
 /// What is where now. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use leo_network::write_atomically;
+use leo_formats::write_atomically;
 
 use crate::args::{Arguments, Demo};
-use crate::console::{Console, as_argument, bold, in_shell};
+use crate::terminal::console::{Console, as_argument, bold, in_shell};
 
 /// A network 784-100-100-10 that reads the digits of MNIST, trained with l1 regularisation of 5e-4.
 const MODEL: &[u8] = include_bytes!("../../../../models/mnist/100-100-l1-0.0005-seed-0.onnx");

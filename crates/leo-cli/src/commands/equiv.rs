@@ -6,25 +6,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use leo_check::Sealed;
+use leo_check::HashedModel;
 use leo_compress::{
-    Apart, Comparison, EquivError, Observed, Unmatched, equivalent, has_few_inputs, observe_until, refine_by_pieces,
+    Comparison, EquivError, LargestDifference, SeenDifference, Unmatched, equivalent, has_few_inputs, observe_until,
+    refine_by_pieces,
 };
-use leo_network::{Array, Format, Model, Network};
-use leo_stability::{Engine, Options, Stopped};
+use leo_formats::ArrayFile;
+use leo_formats::{Format, Model};
+use leo_network::{Array, Network};
+use leo_stability::{Engine, Options, StopReason};
 use serde::Serialize;
 
 use crate::args::Equiv;
-use crate::console::{Console, bad, doubtful, good};
-use crate::domain::Bounds;
-use crate::files;
-use crate::inputs::{self, Inputs};
-use crate::interrupt::{self, Interrupted};
-use crate::number::{short, upper};
-use crate::output::{Negative, counted, listed, one_line};
-use crate::progress::AnalysisBar;
-use crate::samples::Samples;
-use crate::search;
+use crate::request::domain::DomainSummary;
+use crate::request::files;
+use crate::request::inputs::{self, Inputs};
+use crate::request::samples::SampleCount;
+use crate::request::search;
+use crate::terminal::console::{Console, bad, doubtful, good};
+use crate::terminal::interrupt::{self, Interrupted};
+use crate::terminal::number::{short, upper};
+use crate::terminal::output::{Negative, counted, listed, one_line};
+use crate::terminal::progress::AnalysisBar;
 
 /// What was found out. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -32,17 +35,17 @@ struct Report {
     version: u32,
     first: String,
     second: String,
-    domain: Bounds,
+    domain: DomainSummary,
     /// With --data, what the samples were good for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    samples: Option<Samples>,
-    verdict: Verdict,
+    samples: Option<SampleCount>,
+    verdict: EquivVerdict,
     /// Proved: no output differs by more, anywhere on the domain, whether the networks are equal or not. The least of all bounds that were found; none
     /// if there is none.
     proved: Option<f64>,
     /// The largest difference seen.
     seen: f64,
-    outputs: Vec<Output>,
+    outputs: Vec<ComparedOutput>,
     /// Where outputs are seen to be furthest apart, measured by what is tolerated, if they are anywhere.
     furthest: Option<Furthest>,
     /// Units without a counterpart in the other network.
@@ -50,12 +53,12 @@ struct Report {
     /// What stopped the search for stable units, if something did.
     stopped: Option<&'static str>,
     seconds: f64,
-    steps: Steps,
+    steps: EquivSteps,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum EquivVerdict {
     Equal,
     Different,
     Unknown,
@@ -63,7 +66,7 @@ enum Verdict {
 
 /// A value that leaves the networks.
 #[derive(Serialize)]
-struct Output {
+struct ComparedOutput {
     name: String,
     tolerance: f64,
     proved: Option<f64>,
@@ -92,7 +95,7 @@ struct Alone {
 
 /// Seconds.
 #[derive(Serialize)]
-struct Steps {
+struct EquivSteps {
     reading: f64,
     looking: f64,
     proving: f64,
@@ -105,7 +108,7 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let files = [Sealed::load(&arguments.first)?, Sealed::load(&arguments.second)?];
+    let files = [HashedModel::load(&arguments.first)?, HashedModel::load(&arguments.second)?];
     let is_one_file = are_same_to_the_byte(&files);
     let models = files.map(|file| file.model);
     let [first, second] = [&models[0], &models[1]];
@@ -122,48 +125,48 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     drop(phase);
     let reading = start.elapsed();
     let found = if is_one_file || first.network() == second.network() {
-        Found::of_one_network(first, arguments.tolerance)
+        Findings::of_one_network(first, arguments.tolerance)
     } else {
-        Search { arguments, models: [first, second], inputs: &inputs, start, console }.run()?
+        Equivalence { arguments, models: [first, second], inputs: &inputs, start, console }.run()?
     };
-    let is_interrupted = found.stopped == Some(Stopped::Interrupted);
+    let is_interrupted = found.stopped == Some(StopReason::Interrupted);
     let report = Report::new(names, &inputs, found, start, reading);
     if arguments.json {
         console.json(&report)?;
     } else {
         report.print(console, arguments.counterexample.as_deref())?;
-        if console.is_verbose() && report.verdict == Verdict::Equal {
+        if console.is_verbose() && report.verdict == EquivVerdict::Equal {
             report.print_outputs(&mut console.report())?;
         }
     }
     let negative = match report.verdict {
-        Verdict::Equal => return Ok(()),
-        Verdict::Different => "the networks are different".to_owned(),
-        Verdict::Unknown => "neither proved equal nor seen to be different".to_owned(),
+        EquivVerdict::Equal => return Ok(()),
+        EquivVerdict::Different => "the networks are different".to_owned(),
+        EquivVerdict::Unknown => "neither proved equal nor seen to be different".to_owned(),
     };
     Err(if is_interrupted { Interrupted(negative).into() } else { Negative(negative).into() })
 }
 
 /// Whether two files have the same content, and no other file has a part in what they mean.
-fn are_same_to_the_byte([first, second]: &[Sealed; 2]) -> bool {
-    let stands_alone = |file: &Sealed| file.model.external_files().is_empty();
+fn are_same_to_the_byte([first, second]: &[HashedModel; 2]) -> bool {
+    let stands_alone = |file: &HashedModel| file.model.external_files().is_empty();
     first.sha256 == second.sha256 && stands_alone(first) && stands_alone(second)
 }
 
 /// What was found out of two networks.
-struct Found {
-    outputs: Vec<Output>,
+struct Findings {
+    outputs: Vec<ComparedOutput>,
     furthest: Option<Furthest>,
     unmatched: [Vec<Alone>; 2],
-    stopped: Option<Stopped>,
+    stopped: Option<StopReason>,
     /// How long it took to look for differences.
     looking: Duration,
 }
 
-impl Found {
+impl Findings {
     /// Of a network and itself: there is nothing to look for. Nothing is tolerated, unless it is said how much.
     fn of_one_network(model: &Model, tolerance: Option<f64>) -> Self {
-        let output = |index: usize| Output {
+        let output = |index: usize| ComparedOutput {
             name: name_of(model, index),
             tolerance: tolerance.unwrap_or(0.0),
             proved: Some(0.0),
@@ -180,7 +183,7 @@ impl Found {
 }
 
 /// Two networks, and all that it takes to compare them.
-struct Search<'a> {
+struct Equivalence<'a> {
     arguments: &'a Equiv,
     models: [&'a Model; 2],
     inputs: &'a Inputs,
@@ -188,17 +191,17 @@ struct Search<'a> {
     console: &'a Console,
 }
 
-impl Search<'_> {
+impl Equivalence<'_> {
     /// Looks for a difference, then proves how large it can be.
-    fn run(&self) -> Result<Found> {
+    fn run(&self) -> Result<Findings> {
         let begin = Instant::now();
         let phase = self.console.phase("looking for differences");
         let observed = self.observe()?;
         drop(phase);
-        let mut outputs: Vec<Output> = observed
+        let mut outputs: Vec<ComparedOutput> = observed
             .iter()
             .enumerate()
-            .map(|(output, observed)| Output {
+            .map(|(output, observed)| ComparedOutput {
                 name: name_of(self.models[0], output),
                 tolerance: self.arguments.tolerance.unwrap_or_else(|| default_tolerance(observed)),
                 proved: None,
@@ -217,7 +220,7 @@ impl Search<'_> {
             take_bounds(&mut outputs, compared)?;
             unmatched = [0, 1].map(|index| alone(self.models[index].network(), &compared.unmatched[index]));
         }
-        Ok(Found { outputs, furthest, unmatched, stopped, looking })
+        Ok(Findings { outputs, furthest, unmatched, stopped, looking })
     }
 
     /// How much time there is still; none if there is no limit.
@@ -226,7 +229,7 @@ impl Search<'_> {
     }
 
     /// What is seen in half of the time.
-    fn observe(&self) -> Result<Vec<Observed>> {
+    fn observe(&self) -> Result<Vec<LargestDifference>> {
         let [first, second] = self.models.map(Model::network);
         let Inputs { domain, samples, source, .. } = self.inputs;
         let end = self.time_left().and_then(|left| Instant::now().checked_add(left / 2));
@@ -235,7 +238,7 @@ impl Search<'_> {
     }
 
     /// Bounds the difference, unless that is stopped; and says what stopped it, or a part of it.
-    fn prove(&self, outputs: &[Output]) -> Result<(Option<Comparison>, Option<Stopped>)> {
+    fn prove(&self, outputs: &[ComparedOutput]) -> Result<(Option<Comparison>, Option<StopReason>)> {
         let bar = AnalysisBar::new(self.console);
         let options = search::options(&self.arguments.search, self.start, self.inputs.samples.as_ref(), &bar);
         let compared = self.compare(outputs, &options);
@@ -247,7 +250,7 @@ impl Search<'_> {
                 Ok((Some(compared), stopped))
             }
             // That they are different is known all the same.
-            Err(EquivError::Interrupted) if is_seen(outputs) => Ok((None, Some(Stopped::Interrupted))),
+            Err(EquivError::Interrupted) if is_seen(outputs) => Ok((None, Some(StopReason::Interrupted))),
             Err(EquivError::Interrupted) => Err(Interrupted("nothing is proved".to_owned()).into()),
             Err(error) => Err(error).with_context(|| self.inputs.source.clone()),
         }
@@ -255,7 +258,7 @@ impl Search<'_> {
 
     /// Mostly a quick way is enough, without a search for units that are hard to decide. Where the networks are different it has to be: then the bound only
     /// says how different they are at most.
-    fn compare(&self, outputs: &[Output], options: &Options<'_>) -> Result<Comparison, EquivError> {
+    fn compare(&self, outputs: &[ComparedOutput], options: &Options<'_>) -> Result<Comparison, EquivError> {
         let [first, second] = self.models.map(Model::network);
         let compare = |options: &Options<'_>| equivalent(first, second, &self.inputs.domain, options);
         let quick = compare(&Options { engine: Engine::Bounds, nodes: Some(0), ..*options })?;
@@ -273,27 +276,27 @@ impl Search<'_> {
         }
         let time_limit = self.time_left();
         if time_limit.is_some_and(|left| left.is_zero()) {
-            return Ok(quick.or_stopped(Stopped::OutOfTime));
+            return Ok(quick.or_stopped(StopReason::OutOfTime));
         }
         match compare(&Options { time_limit, ..*options }) {
-            Err(EquivError::Interrupted) => Ok(quick.or_stopped(Stopped::Interrupted)),
+            Err(EquivError::Interrupted) => Ok(quick.or_stopped(StopReason::Interrupted)),
             longer => Ok(quick.with_later(longer?)),
         }
     }
 }
 
 /// Whether outputs are seen to be further apart than is tolerated.
-fn is_seen(outputs: &[Output]) -> bool {
+fn is_seen(outputs: &[ComparedOutput]) -> bool {
     outputs.iter().any(|output| output.seen > output.tolerance)
 }
 
 /// Whether no bound, for any element of any output, is more than is tolerated.
-fn are_within(deviation: &[Vec<f64>], outputs: &[Output]) -> bool {
+fn are_within(deviation: &[Vec<f64>], outputs: &[ComparedOutput]) -> bool {
     deviation.iter().zip(outputs).all(|(bounds, output)| bounds.iter().all(|bound| *bound <= output.tolerance))
 }
 
 /// Notes what is proved of each output.
-fn take_bounds(outputs: &mut [Output], compared: &Comparison) -> Result<()> {
+fn take_bounds(outputs: &mut [ComparedOutput], compared: &Comparison) -> Result<()> {
     for (output, bounds) in outputs.iter_mut().zip(&compared.deviation) {
         let proved = bounds.iter().copied().fold(0.0, f64::max);
         if output.seen > proved {
@@ -309,7 +312,7 @@ fn take_bounds(outputs: &mut [Output], compared: &Comparison) -> Result<()> {
 }
 
 /// What is tolerated of an output if nothing is said: nothing where numbers overflow.
-fn default_tolerance(observed: &Observed) -> f64 {
+fn default_tolerance(observed: &LargestDifference) -> f64 {
     if observed.size.is_finite() { TOLERANCE * observed.size } else { 0.0 }
 }
 
@@ -322,14 +325,14 @@ fn name_of(model: &Model, output: usize) -> String {
     name.map_or_else(|| format!("output {output}"), str::to_owned)
 }
 
-fn distance(observed: &Observed) -> f64 {
+fn distance(observed: &LargestDifference) -> f64 {
     observed.furthest.as_ref().map_or(0.0, |apart| apart.distance)
 }
 
 /// The point with the largest difference, measured by what is tolerated.
-fn furthest(outputs: &[Output], observed: &[Observed]) -> Option<Furthest> {
+fn furthest(outputs: &[ComparedOutput], observed: &[LargestDifference]) -> Option<Furthest> {
     let seen = outputs.iter().zip(observed).filter_map(|(output, seen)| Some((output, seen.furthest.as_ref()?)));
-    let by_tolerance = |(output, apart): &(&Output, &Apart)| apart.distance / output.tolerance;
+    let by_tolerance = |(output, apart): &(&ComparedOutput, &SeenDifference)| apart.distance / output.tolerance;
     let (output, apart) = seen.max_by(|a, b| by_tolerance(a).total_cmp(&by_tolerance(b)))?;
     let [first, second] = apart.values;
     Some(Furthest { output: output.name.clone(), element: apart.element, first, second, input: apart.point.clone() })
@@ -366,17 +369,17 @@ impl fmt::Display for Alone {
 }
 
 impl Report {
-    fn new([first, second]: [String; 2], inputs: &Inputs, found: Found, start: Instant, reading: Duration) -> Self {
-        let Found { outputs, furthest, unmatched, stopped, looking } = found;
-        let is_within = |output: &Output| output.proved.is_some_and(|proved| proved <= output.tolerance);
+    fn new([first, second]: [String; 2], inputs: &Inputs, found: Findings, start: Instant, reading: Duration) -> Self {
+        let Findings { outputs, furthest, unmatched, stopped, looking } = found;
+        let is_within = |output: &ComparedOutput| output.proved.is_some_and(|proved| proved <= output.tolerance);
         Self {
             version: 1,
-            domain: Bounds::new(&inputs.domain),
+            domain: DomainSummary::new(&inputs.domain),
             samples: inputs.counted,
             verdict: match is_seen(&outputs) {
-                true => Verdict::Different,
-                false if outputs.iter().all(is_within) => Verdict::Equal,
-                false => Verdict::Unknown,
+                true => EquivVerdict::Different,
+                false if outputs.iter().all(is_within) => EquivVerdict::Equal,
+                false => EquivVerdict::Unknown,
             },
             proved: outputs
                 .iter()
@@ -388,7 +391,7 @@ impl Report {
             unmatched,
             stopped: stopped.map(search::reason),
             seconds: start.elapsed().as_secs_f64(),
-            steps: Steps {
+            steps: EquivSteps {
                 reading: reading.as_secs_f64(),
                 looking: looking.as_secs_f64(),
                 proving: (start.elapsed() - reading - looking).as_secs_f64(),
@@ -405,14 +408,14 @@ impl Report {
             console.warn(samples)?;
         }
         match (self.verdict, self.proved) {
-            (Verdict::Equal, Some(0.0)) => {
+            (EquivVerdict::Equal, Some(0.0)) => {
                 writeln!(
                     out,
                     "{}: on the whole domain all outputs are exactly the same, in real arithmetic (proved)",
                     good("equal")
                 )?;
             }
-            (Verdict::Equal, proved) => {
+            (EquivVerdict::Equal, proved) => {
                 let proved = proved.unwrap_or(f64::INFINITY);
                 let equal = good("equal");
                 writeln!(
@@ -422,11 +425,11 @@ impl Report {
                 )?;
                 writeln!(out, "  the largest difference seen is {}", short(self.seen))?;
             }
-            (Verdict::Different, _) => self.print_difference(out, counterexample)?,
-            (Verdict::Unknown, _) => self.print_doubt(out)?,
+            (EquivVerdict::Different, _) => self.print_difference(out, counterexample)?,
+            (EquivVerdict::Unknown, _) => self.print_doubt(out)?,
         }
         let ms = |seconds: f64| format!("{:.1}", 1e3 * seconds);
-        let Steps { reading, looking, proving } = self.steps;
+        let EquivSteps { reading, looking, proving } = self.steps;
         let (all, reading, looking, proving) = (ms(self.seconds), ms(reading), ms(looking), ms(proving));
         writeln!(out, "{all} ms: reading {reading}, looking for differences {looking}, proving {proving}")?;
         Ok(())
@@ -434,7 +437,7 @@ impl Report {
 
     fn print_difference(&self, out: &mut impl Write, counterexample: Option<&Path>) -> Result<()> {
         let Some(Furthest { output, element, first, second, .. }) = &self.furthest else { return Ok(()) };
-        let named = |furthest: &&Output| furthest.name == *output;
+        let named = |furthest: &&ComparedOutput| furthest.name == *output;
         let tolerance = self.outputs.iter().find(named).map_or(0.0, |output| output.tolerance);
         let different = bad("different");
         writeln!(out, "{different}: there is an input where element {element} of {:?} is", one_line(output))?;
@@ -468,7 +471,7 @@ impl Report {
     }
 
     fn print_outputs(&self, out: &mut impl Write) -> Result<()> {
-        for Output { name, tolerance, proved, seen } in &self.outputs {
+        for ComparedOutput { name, tolerance, proved, seen } in &self.outputs {
             let proved = upper(proved.unwrap_or(f64::INFINITY));
             let (seen, tolerance) = (short(*seen), short(*tolerance));
             writeln!(

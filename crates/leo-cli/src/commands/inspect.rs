@@ -4,15 +4,16 @@ use std::io::Write;
 
 use anyhow::{Result, ensure};
 use comfy_table::CellAlignment::{Left, Right};
-use leo_network::onnx::DeclaredAxis;
+use leo_formats::onnx::DeclaredAxis;
+use leo_formats::{Format, Model, Port};
+use leo_network::Domain;
 use leo_network::op::Operator;
-use leo_network::{Domain, Format, Model, Port};
 use serde::Serialize;
 
 use crate::args::Inspect;
-use crate::console::{Console, bold};
-use crate::domain::{self, Bounds};
-use crate::output::{counted, grouped, listed, one_line};
+use crate::request::domain::{self, DomainSummary};
+use crate::terminal::console::{Console, bold};
+use crate::terminal::output::{counted, grouped, listed, one_line};
 
 /// What there is to say about a model. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -24,13 +25,13 @@ struct Report {
     dtype: &'static str,
     input: Interface,
     outputs: Vec<Interface>,
-    layers: Vec<Layer>,
+    layers: Vec<LayerSummary>,
     /// The widths of the layers of ReLUs.
     hidden: Vec<usize>,
     units: usize,
     parameters: usize,
     tail: Vec<String>,
-    domain: Option<Bounds>,
+    domain: Option<DomainSummary>,
 }
 
 #[derive(Serialize)]
@@ -48,7 +49,7 @@ enum Extent {
 }
 
 #[derive(Serialize)]
-struct Layer {
+struct LayerSummary {
     name: String,
     operator: &'static str,
     shape: Vec<usize>,
@@ -74,7 +75,7 @@ impl Report {
             Format::Onnx(document) => ("ONNX", Some(document.opset())),
             Format::Nnet(_) => ("NNet", None),
         };
-        let layers = network.nodes().iter().map(|node| Layer {
+        let layers = network.nodes().iter().map(|node| LayerSummary {
             name: node.name().to_owned(),
             operator: node.op().name(),
             shape: node.shape().extents().to_vec(),
@@ -95,7 +96,7 @@ impl Report {
             hidden,
             parameters: network.parameters(),
             tail: model.tail().nodes().iter().map(|node| node.operator().to_owned()).collect(),
-            domain: domain.map(Bounds::new),
+            domain: domain.map(DomainSummary::new),
         }
     }
 

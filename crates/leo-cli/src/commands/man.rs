@@ -6,11 +6,11 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_mangen::Man as Page;
-use leo_network::write_atomically;
+use leo_formats::write_atomically;
 
 use crate::args::{Arguments, Man};
-use crate::console::Console;
-use crate::output::{counted, one_line};
+use crate::terminal::console::Console;
+use crate::terminal::output::{counted, one_line};
 
 pub fn run(arguments: &Man, console: &Console) -> Result<()> {
     // A page about `leo help` would say nothing.

@@ -12,12 +12,12 @@ use leo_train::{Existing, Recipe};
 use serde::Serialize;
 
 use crate::args::Reproduce;
-use crate::console::Console;
-use crate::interrupt::Interrupted;
-use crate::output::{listed, one_line};
-use crate::progress::CompressionBar;
-use crate::seeds::MOST;
-use crate::session;
+use crate::request::seeds::MOST;
+use crate::request::session;
+use crate::terminal::console::Console;
+use crate::terminal::interrupt::Interrupted;
+use crate::terminal::output::{listed, one_line};
+use crate::terminal::progress::CompressionBar;
 
 /// What came of it. Also the shape of the JSON: fields may join, these stay. The tables in the folder have more.
 #[derive(Serialize)]
@@ -26,31 +26,31 @@ struct Report {
     folder: String,
     networks_wanted: usize,
     networks: usize,
-    lines: Vec<Line>,
+    lines: Vec<SettingLine>,
     seconds: f64,
 }
 
 /// A setting, with means of percentages and their standard errors.
 #[derive(Serialize)]
-struct Line {
+struct SettingLine {
     width: usize,
     l1: f64,
-    accuracy: Pair,
-    stable: Pair,
-    removed: Pair,
+    accuracy: PaperAndOurs,
+    stable: PaperAndOurs,
+    removed: PaperAndOurs,
     /// By the normal form, which the paper does not have.
     removed_full: Option<Estimate>,
 }
 
 #[derive(Serialize)]
-struct Pair {
+struct PaperAndOurs {
     ours: Option<Estimate>,
     paper: Estimate,
 }
 
-impl Line {
+impl SettingLine {
     fn new(line: &reproduce::Line) -> Self {
-        let pair = |measure| Pair { ours: line.ours(measure, Way::Leo), paper: line.paper.get(measure) };
+        let pair = |measure| PaperAndOurs { ours: line.ours(measure, Way::Leo), paper: line.paper.get(measure) };
         Self {
             width: line.setting().width,
             l1: line.setting().l1,
@@ -89,7 +89,7 @@ pub fn run(arguments: &Reproduce, console: &Console) -> Result<()> {
         folder: arguments.out.display().to_string(),
         networks_wanted: jobs.len(),
         networks: tables.networks.len(),
-        lines: tables.lines.iter().map(Line::new).collect(),
+        lines: tables.lines.iter().map(SettingLine::new).collect(),
         seconds: start.elapsed().as_secs_f64(),
     };
     if arguments.json { console.json(&report) } else { report.print(console) }?;
@@ -106,7 +106,7 @@ impl Report {
         let mean = |estimate: Option<Estimate>, decimals: usize| {
             estimate.map_or_else(|| "-".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
         };
-        for Line { width, l1, accuracy, stable, removed, removed_full } in &self.lines {
+        for SettingLine { width, l1, accuracy, stable, removed, removed_full } in &self.lines {
             lines.add_row([
                 width.to_string(),
                 l1.to_string(),

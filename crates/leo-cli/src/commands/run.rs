@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, ensure};
-use leo_network::array::Elements;
-use leo_network::{Array, Model, RunError};
+use leo_formats::ArrayFile;
+use leo_formats::{Model, RunError};
+use leo_network::Array;
+use leo_network::Elements;
 use serde::Serialize;
 
 use crate::args::Run;
-use crate::console::Console;
-use crate::files;
-use crate::output::{counted, one_line};
-use crate::samples;
+use crate::request::files;
+use crate::request::samples;
+use crate::terminal::console::Console;
+use crate::terminal::output::{counted, one_line};
 
 /// What was computed. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
@@ -31,13 +33,13 @@ struct Report<'a> {
     shape: &'a [usize],
     /// One list a sample, unless they were written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outputs: Option<Rows<'a>>,
+    outputs: Option<OutputRows<'a>>,
     seconds: f64,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Rows<'a> {
+enum OutputRows<'a> {
     U8(Vec<&'a [u8]>),
     I64(Vec<&'a [i64]>),
     F32(Vec<&'a [f32]>),
@@ -93,19 +95,19 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
 }
 
 /// The outputs for each sample.
-fn rows(outputs: &Array) -> Rows<'_> {
+fn rows(outputs: &Array) -> OutputRows<'_> {
     let rows = outputs.shape().first().copied().unwrap_or(1).max(1);
     let width = (outputs.len() / rows).max(1);
     match outputs.elements() {
-        Elements::U8(values) => Rows::U8(values.chunks(width).collect()),
-        Elements::I64(values) => Rows::I64(values.chunks(width).collect()),
-        Elements::F32(values) => Rows::F32(values.chunks(width).collect()),
-        Elements::F64(values) => Rows::F64(values.chunks(width).collect()),
+        Elements::U8(values) => OutputRows::U8(values.chunks(width).collect()),
+        Elements::I64(values) => OutputRows::I64(values.chunks(width).collect()),
+        Elements::F32(values) => OutputRows::F32(values.chunks(width).collect()),
+        Elements::F64(values) => OutputRows::F64(values.chunks(width).collect()),
     }
 }
 
 /// One sample a line, in as many digits as tell the numbers apart. Stops where nobody reads any more.
-fn print(rows: &Rows<'_>, console: &Console) -> Result<()> {
+fn print(rows: &OutputRows<'_>, console: &Console) -> Result<()> {
     let mut out = BufWriter::new(console.answer());
     macro_rules! lines {
         ($rows:expr) => {
@@ -118,10 +120,10 @@ fn print(rows: &Rows<'_>, console: &Console) -> Result<()> {
         };
     }
     match rows {
-        Rows::U8(rows) => lines!(rows),
-        Rows::I64(rows) => lines!(rows),
-        Rows::F32(rows) => lines!(rows),
-        Rows::F64(rows) => lines!(rows),
+        OutputRows::U8(rows) => lines!(rows),
+        OutputRows::I64(rows) => lines!(rows),
+        OutputRows::F32(rows) => lines!(rows),
+        OutputRows::F64(rows) => lines!(rows),
     }
     out.flush()?;
     Ok(())

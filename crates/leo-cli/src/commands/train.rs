@@ -6,40 +6,40 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use comfy_table::CellAlignment::{Left, Right};
-use leo_train::{End, Existing, Job, Outcome, Recipe};
+use leo_train::{End, Existing, Job, Recipe, TrainingOutcome};
 use serde::Serialize;
 
 use crate::args::Train;
-use crate::console::Console;
-use crate::interrupt::Interrupted;
-use crate::output::{listed, one_line};
-use crate::session;
+use crate::request::session;
+use crate::terminal::console::Console;
+use crate::terminal::interrupt::Interrupted;
+use crate::terminal::output::{listed, one_line};
 
 /// What came of it. Also the shape of the JSON: fields may join, these stay.
 #[derive(Serialize)]
 struct Report {
     version: u32,
-    networks: Vec<Network>,
+    networks: Vec<TrainedNetwork>,
     seconds: f64,
 }
 
 #[derive(Serialize)]
-struct Network {
+struct TrainedNetwork {
     file: String,
     recipe: Recipe,
     /// `done`, `stopped` or `diverged`.
     end: &'static str,
     /// Only if it is done: loss, train_accuracy and test_accuracy, which are shares.
-    outcome: Option<Outcome>,
+    outcome: Option<TrainingOutcome>,
     /// Only if it diverged: in which epoch.
     diverged: Option<u32>,
 }
 
-impl Network {
+impl TrainedNetwork {
     fn new(job: &Job, end: End) -> Self {
         let (end, outcome, diverged) = match end {
             End::Done(outcome) => ("done", Some(outcome), None),
-            End::Stopped => ("stopped", None, None),
+            End::StopReason => ("stopped", None, None),
             End::Diverged(epoch) => ("diverged", None, Some(epoch)),
         };
         Self { file: job.path.display().to_string(), recipe: job.recipe.clone(), end, outcome, diverged }
@@ -57,14 +57,14 @@ pub fn run(arguments: &Train, console: &Console) -> Result<()> {
         }
         Ok(session.train(&jobs)?)
     })?;
-    let networks = jobs.iter().zip(ends).map(|(job, end)| Network::new(job, end)).collect();
+    let networks = jobs.iter().zip(ends).map(|(job, end)| TrainedNetwork::new(job, end)).collect();
     let report = Report { version: 1, networks, seconds: start.elapsed().as_secs_f64() };
     if arguments.json { console.json(&report) } else { report.print(console) }?;
     let stopped = report.networks.iter().filter(|network| network.end == "stopped").count();
     if stopped > 0 {
         bail!(Interrupted(format!("{stopped} of {} networks are not done; add --resume to go on", jobs.len())));
     }
-    let diverged = |network: &Network| Some(format!("{} in epoch {}", network.file, network.diverged?));
+    let diverged = |network: &TrainedNetwork| Some(format!("{} in epoch {}", network.file, network.diverged?));
     let diverged: Vec<String> = report.networks.iter().filter_map(diverged).collect();
     ensure!(diverged.is_empty(), "{}: the training diverged; try a smaller learning rate", listed(diverged));
     Ok(())
@@ -74,8 +74,8 @@ impl Report {
     fn print(&self, console: &Console) -> Result<()> {
         let columns = [("network", Left), ("loss", Right), ("train %", Right), ("test %", Right)];
         let mut results = console.table(&columns);
-        for Network { file, outcome, .. } in &self.networks {
-            let Some(Outcome { loss, train_accuracy, test_accuracy }) = outcome else { continue };
+        for TrainedNetwork { file, outcome, .. } in &self.networks {
+            let Some(TrainingOutcome { loss, train_accuracy, test_accuracy }) = outcome else { continue };
             let [train, test] = [train_accuracy, test_accuracy].map(|share| format!("{:.2}", 100.0 * share));
             results.add_row([one_line(file), format!("{loss:.4}"), train, test]);
         }

@@ -5,7 +5,7 @@ use leo_network::{Network, ValueId};
 use maud::{Markup, PreEscaped, html};
 
 use super::grid::mark;
-use super::network::{Dot, Shown, inputs, outputs};
+use super::network::{Shown, UnitMark, inputs, outputs};
 
 /// The most units of a layer, and the most layers, that can be told apart.
 const WIDEST: usize = 12;
@@ -68,14 +68,14 @@ pub fn is_small(network: &Network) -> bool {
 }
 
 /// What stands in a column.
-enum Column<'a> {
-    Dots(Vec<&'a Dot>),
+enum GraphColumn<'a> {
+    Dots(Vec<&'a UnitMark>),
     Ends(usize),
     /// Too many inputs or outputs to draw.
     Box,
 }
 
-impl Column<'_> {
+impl GraphColumn<'_> {
     fn ends(count: usize) -> Self {
         if count <= WIDEST { Self::Ends(count) } else { Self::Box }
     }
@@ -102,10 +102,10 @@ impl Column<'_> {
 pub fn draw(shown: &Shown<'_>) -> Markup {
     let network = shown.network;
     let outputs_of = |value: &ValueId| network.shape(*value).elements();
-    let mut columns = vec![Column::ends(network.input().elements())];
-    columns.extend(shown.layers.iter().map(|dots| Column::Dots(dots.iter().collect())));
-    columns.push(Column::ends(network.outputs().iter().map(outputs_of).sum()));
-    let tallest = columns.iter().map(Column::height).max().unwrap_or(1);
+    let mut columns = vec![GraphColumn::ends(network.input().elements())];
+    columns.extend(shown.layers.iter().map(|dots| GraphColumn::Dots(dots.iter().collect())));
+    columns.push(GraphColumn::ends(network.outputs().iter().map(outputs_of).sum()));
+    let tallest = columns.iter().map(GraphColumn::height).max().unwrap_or(1);
     let (width, height) = (columns.len() * COLUMN, tallest * ROW + CAPTION + 8);
     let x = |column: usize| column * COLUMN + COLUMN / 2;
     let y = |column: usize, row: usize| ROW / 2 + 4 + ((tallest - columns[column].len()) * ROW) / 2 + row * ROW;
@@ -125,11 +125,11 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
             }
             @for (index, column) in columns.iter().enumerate() {
                 @match column {
-                    Column::Box => rect .io x=(x(index) - 10) y=(y(index, 0) - 30) width="20" height="60" rx="4" {},
-                    Column::Ends(count) => @for row in 0..*count {
+                    GraphColumn::Box => rect .io x=(x(index) - 10) y=(y(index, 0) - 30) width="20" height="60" rx="4" {},
+                    GraphColumn::Ends(count) => @for row in 0..*count {
                         circle .io cx=(x(index)) cy=(y(index, row)) r=(RADIUS / 2) {}
                     },
-                    Column::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
+                    GraphColumn::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
                         (PreEscaped(mark(dot, (x(index), y(index, row)), RADIUS)))
                         @if let Some(number) = dot.number {
                             text .number.light[dot.class.starts_with("u on")] x=(x(index)) y=(y(index, row) + 4) { (number + 1) }
@@ -143,9 +143,9 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
 }
 
 /// Which rows of two columns are connected.
-fn lines(before: &Column<'_>, after: &Column<'_>, wires: &Wires) -> Vec<(usize, usize)> {
+fn lines(before: &GraphColumn<'_>, after: &GraphColumn<'_>, wires: &Wires) -> Vec<(usize, usize)> {
     let reads = |from: usize, to: usize| match (wires, before, after) {
-        (None, ..) | (_, Column::Box, _) | (.., Column::Box) => true,
+        (None, ..) | (_, GraphColumn::Box, _) | (.., GraphColumn::Box) => true,
         (Some(wires), ..) => wires[to].get(from).copied().unwrap_or(true),
     };
     let pairs = (0..after.len()).flat_map(|to| (0..before.len()).map(move |from| (from, to)));

@@ -2,9 +2,9 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::network::{About, Dot, Shown, inputs, outputs};
+use super::network::{About, Shown, UnitMark, inputs, outputs};
 use super::units::MOST_MARKS;
-use crate::output::{counted, grouped};
+use crate::terminal::output::{counted, grouped};
 
 /// The distance between two dots.
 const PITCH: usize = 11;
@@ -27,7 +27,7 @@ fn arrow(is_chain: bool) -> Markup {
     html! { span .arrow aria-hidden="true" { @if is_chain { "→" } } }
 }
 
-fn block(dots: &[Dot]) -> Markup {
+fn block(dots: &[UnitMark]) -> Markup {
     let columns = (dots.len() as f64).sqrt().ceil() as usize;
     let rows = dots.len().div_ceil(columns.max(1));
     let place = |index: usize| (index % columns * PITCH + PITCH / 2 + 1, index / columns * PITCH + PITCH / 2 + 1);
@@ -41,12 +41,12 @@ fn block(dots: &[Dot]) -> Markup {
 
 /// A dot alone, for the legend.
 pub fn sample(class: &str) -> Markup {
-    let dot = Dot { class: class.to_owned(), about: About::Nothing, number: None };
+    let dot = UnitMark { class: class.to_owned(), about: About::Nothing, number: None };
     html! { svg aria-hidden="true" width="14" height="14" viewBox="0 0 14 14" { (PreEscaped(mark(&dot, (7, 7), 5))) } }
 }
 
 /// A dot around a point: a circle, struck out if the unit is gone.
-pub fn mark(dot: &Dot, (x, y): (usize, usize), radius: usize) -> String {
+pub fn mark(dot: &UnitMark, (x, y): (usize, usize), radius: usize) -> String {
     let about = match &dot.about {
         About::Row(row) => format!(" data-u=\"{row}\""),
         About::Text(text) => format!(" data-tip=\"{text}\""),
@@ -67,13 +67,13 @@ pub fn mark(dot: &Dot, (x, y): (usize, usize), radius: usize) -> String {
 }
 
 /// Dots side by side that look alike, several of them as one where there are very many.
-pub fn binned(dots: Vec<Dot>) -> Vec<Dot> {
+pub fn binned(dots: Vec<UnitMark>) -> Vec<UnitMark> {
     let size = dots.len().div_ceil(MOST_MARKS);
     if size <= 1 {
         return dots;
     }
     let groups = dots.chunk_by(|a, b| a.class == b.class).flat_map(|alike| alike.chunks(size));
-    let merged = |group: &[Dot]| Dot {
+    let merged = |group: &[UnitMark]| UnitMark {
         class: group[0].class.clone(),
         about: About::Text(counted(group.len(), "unit")),
         number: None,

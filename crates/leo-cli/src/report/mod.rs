@@ -7,6 +7,7 @@ mod graph;
 mod grid;
 mod network;
 mod ranges;
+pub mod stability;
 mod units;
 
 use leo_compress::History;
@@ -14,10 +15,10 @@ use leo_network::Network;
 use leo_stability::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::number::{duration, percent, short, upper};
-use crate::output::{counted, grouped, one_line};
+use crate::terminal::number::{duration, percent, short, upper};
+use crate::terminal::output::{counted, grouped, one_line};
 use network::Picture;
-use units::Known;
+use units::Marks;
 
 /// What the page is about.
 pub struct Page<'a> {
@@ -31,7 +32,7 @@ pub struct Page<'a> {
     /// What is known of its units.
     pub layers: &'a [Layer],
     /// What was done to it, if something was to be.
-    pub outcome: Option<Outcome<'a>>,
+    pub outcome: Option<ReportedChange<'a>>,
     /// What nobody should miss.
     pub warnings: Vec<String>,
     /// What else there is to say.
@@ -43,7 +44,7 @@ pub struct Page<'a> {
 }
 
 /// What a network has become.
-pub struct Outcome<'a> {
+pub struct ReportedChange<'a> {
     pub network: &'a Network,
     pub history: &'a History,
     pub changed: bool,
@@ -68,7 +69,7 @@ pub struct Outcome<'a> {
 impl Page<'_> {
     /// The page.
     pub fn render(&self) -> String {
-        let known = Known::new(self.layers, self.outcome.as_ref().map(|outcome| outcome.history));
+        let known = Marks::new(self.layers, self.outcome.as_ref().map(|outcome| outcome.history));
         let picture = Picture { page: self, known: &known };
         let page = html! {
             (DOCTYPE)
@@ -111,7 +112,7 @@ impl Page<'_> {
         self.layers.iter().map(|layer| layer.units.len()).sum()
     }
 
-    fn head(&self, known: &Known) -> Markup {
+    fn head(&self, known: &Marks) -> Markup {
         let counts = known.count();
         html! {
             header {
@@ -253,7 +254,7 @@ impl Page<'_> {
     }
 }
 
-impl Outcome<'_> {
+impl ReportedChange<'_> {
     fn units(&self) -> String {
         grouped(self.network.hidden().iter().sum())
     }

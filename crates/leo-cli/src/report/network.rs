@@ -4,12 +4,12 @@
 use leo_network::{Network, UnitId, ValueId};
 use maud::{Markup, html};
 
-use super::units::{Known, Mark, class, in_words};
+use super::units::{Mark, Marks, class, in_words};
 use super::{Page, graph, grid};
-use crate::output::{counted, grouped};
+use crate::terminal::output::{counted, grouped};
 
 /// What is drawn for a unit.
-pub struct Dot {
+pub struct UnitMark {
     /// What the style calls it.
     pub class: String,
     /// The row that tells about it, or what to say.
@@ -27,12 +27,12 @@ pub enum About {
 /// A network as it is drawn.
 pub struct Shown<'a> {
     pub network: &'a Network,
-    pub layers: Vec<Vec<Dot>>,
+    pub layers: Vec<Vec<UnitMark>>,
 }
 
 pub struct Picture<'a> {
     pub page: &'a Page<'a>,
-    pub known: &'a Known,
+    pub known: &'a Marks,
 }
 
 impl<'a> Picture<'a> {
@@ -85,12 +85,13 @@ impl<'a> Picture<'a> {
     }
 
     fn before(&self, in_order: bool) -> Shown<'a> {
-        let dot = |mark: &Mark| Dot {
+        let dot = |mark: &Mark| UnitMark {
             class: mark.class(),
             about: About::Row(mark.id.clone()),
             number: mark.units.first().copied().filter(|_| mark.units.len() == 1),
         };
-        let mut layers: Vec<Vec<Dot>> = self.known.layers.iter().map(|marks| marks.iter().map(dot).collect()).collect();
+        let mut layers: Vec<Vec<UnitMark>> =
+            self.known.layers.iter().map(|marks| marks.iter().map(dot).collect()).collect();
         if in_order {
             layers.iter_mut().for_each(|dots| dots.sort_by_key(|dot| dot.number));
         }
@@ -101,17 +102,17 @@ impl<'a> Picture<'a> {
         let origins = self.page.outcome.as_ref().map_or(&[][..], |outcome| &outcome.history.origins);
         let layer = |origins: &Vec<Option<UnitId>>| {
             let dot = |origin: &Option<UnitId>| match *origin {
-                None => Dot {
+                None => UnitMark {
                     class: "u on carrier".to_owned(),
                     about: About::Text("new: always on, it carries a linear function past its layer".to_owned()),
                     number: None,
                 },
                 Some(unit) => {
                     let mark = self.known.mark(unit);
-                    Dot { class: mark.class(), about: About::Row(mark.id.clone()), number: Some(unit.unit) }
+                    UnitMark { class: mark.class(), about: About::Row(mark.id.clone()), number: Some(unit.unit) }
                 }
             };
-            let mut dots: Vec<Dot> = origins.iter().map(dot).collect();
+            let mut dots: Vec<UnitMark> = origins.iter().map(dot).collect();
             if !in_order {
                 dots.sort_by(|a, b| a.class.cmp(&b.class));
                 dots = grid::binned(dots);

@@ -3,9 +3,9 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::Page;
-use super::units::{Known, Mark, in_words};
-use crate::number::short;
-use crate::output::{counted, one_line};
+use super::units::{Mark, Marks, in_words};
+use crate::terminal::number::short;
+use crate::terminal::output::{counted, one_line};
 
 /// What is below this part of the largest number of a layer is drawn in proportion; above it, by powers of ten.
 const LINEAR_PART: f64 = 1e-3;
@@ -13,7 +13,7 @@ const LINEAR_PART: f64 = 1e-3;
 /// How thin a bar may be, of 100.
 const THINNEST: f64 = 2.5;
 
-pub fn section(page: &Page<'_>, known: &Known) -> Markup {
+pub fn section(page: &Page<'_>, known: &Marks) -> Markup {
     html! {
         section #ranges {
             h2 { "Proven ranges" }

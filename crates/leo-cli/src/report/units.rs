@@ -6,8 +6,8 @@ use leo_compress::{History, Rule};
 use leo_network::UnitId;
 use leo_stability::{Layer, Status, Unit};
 
-use crate::number::{lower, upper};
-use crate::output::{counted, listed};
+use crate::terminal::number::{lower, upper};
+use crate::terminal::output::{counted, listed};
 
 /// How many marks a layer may have.
 pub const MOST_MARKS: usize = 400;
@@ -17,7 +17,7 @@ const NAMED: usize = 8;
 
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fate {
+pub enum UnitFate {
     /// Nothing was to be done.
     Untouched,
     Kept,
@@ -35,7 +35,7 @@ pub struct Mark {
     /// Their numbers, from 0.
     pub units: Vec<usize>,
     pub status: Status,
-    pub fate: Fate,
+    pub fate: UnitFate,
     /// The smallest range that holds theirs.
     pub lower: f64,
     pub upper: f64,
@@ -46,14 +46,14 @@ pub struct Mark {
 }
 
 /// All marks.
-pub struct Known {
+pub struct Marks {
     /// For each layer.
     pub layers: Vec<Vec<Mark>>,
     /// For each unit of each layer, its mark.
     mark_of: Vec<Vec<usize>>,
 }
 
-impl Known {
+impl Marks {
     pub fn new(layers: &[Layer], history: Option<&History>) -> Self {
         let marks = |(index, layer): (usize, &Layer)| {
             let rules = history.and_then(|history| history.removed.get(index));
@@ -79,8 +79,8 @@ impl Known {
         let mut counts = Counts::default();
         for mark in self.layers.iter().flatten() {
             counts.by_status[rank(mark.status)] += mark.units.len();
-            counts.removed += if mark.fate == Fate::Removed { mark.units.len() } else { 0 };
-            counts.merged += if mark.fate == Fate::Merged { mark.units.len() } else { 0 };
+            counts.removed += if mark.fate == UnitFate::Removed { mark.units.len() } else { 0 };
+            counts.merged += if mark.fate == UnitFate::Merged { mark.units.len() } else { 0 };
         }
         counts
     }
@@ -140,9 +140,9 @@ impl Mark {
     /// What the style calls it.
     pub fn class(&self) -> String {
         let gone = match self.fate {
-            Fate::Untouched | Fate::Kept => "",
-            Fate::Removed => " gone removed",
-            Fate::Merged => " gone merged",
+            UnitFate::Untouched | UnitFate::Kept => "",
+            UnitFate::Removed => " gone removed",
+            UnitFate::Merged => " gone merged",
         };
         format!("u {}{gone}", class(self.status))
     }
@@ -165,8 +165,8 @@ impl Mark {
 /// The marks of a layer: those of a kind side by side, from small to large.
 fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Mark> {
     let fate = |unit: usize| match rules.map(|rules| rules[unit]) {
-        None => (Fate::Untouched, ""),
-        Some(None) => (Fate::Kept, "kept"),
+        None => (UnitFate::Untouched, ""),
+        Some(None) => (UnitFate::Kept, "kept"),
         Some(Some(rule)) => what_became(rule),
     };
     let kind = |unit: usize| (rank(units[unit].status), fate(unit).0);
@@ -199,17 +199,17 @@ fn decided_by(unit: &Unit) -> String {
 }
 
 /// What becomes of the units that a rule removes.
-pub fn what_became(rule: Rule) -> (Fate, &'static str) {
+pub fn what_became(rule: Rule) -> (UnitFate, &'static str) {
     match rule {
-        Rule::Inactive => (Fate::Removed, "removed: always 0"),
-        Rule::Constant => (Fate::Removed, "removed: always the same, a bias stands for it"),
-        Rule::Collapsed => (Fate::Removed, "removed: the network is constant"),
-        Rule::Dead => (Fate::Removed, "removed: nothing reads it"),
-        Rule::Negligible => (Fate::Removed, "removed: too small to matter, within the tolerance"),
-        Rule::Merged => (Fate::Merged, "merged: a combination of other units that are always on"),
-        Rule::Folded => (Fate::Merged, "folded: its whole layer is linear, and part of the next"),
-        Rule::Linear => (Fate::Merged, "merged: linear, and what it passes on takes another way"),
-        Rule::Multiple => (Fate::Merged, "merged: a multiple of another unit"),
-        Rule::Opposite => (Fate::Merged, "merged: another unit, turned round, and a linear function"),
+        Rule::Inactive => (UnitFate::Removed, "removed: always 0"),
+        Rule::Constant => (UnitFate::Removed, "removed: always the same, a bias stands for it"),
+        Rule::Collapsed => (UnitFate::Removed, "removed: the network is constant"),
+        Rule::Dead => (UnitFate::Removed, "removed: nothing reads it"),
+        Rule::Negligible => (UnitFate::Removed, "removed: too small to matter, within the tolerance"),
+        Rule::Merged => (UnitFate::Merged, "merged: a combination of other units that are always on"),
+        Rule::Folded => (UnitFate::Merged, "folded: its whole layer is linear, and part of the next"),
+        Rule::Linear => (UnitFate::Merged, "merged: linear, and what it passes on takes another way"),
+        Rule::Multiple => (UnitFate::Merged, "merged: a multiple of another unit"),
+        Rule::Opposite => (UnitFate::Merged, "merged: another unit, turned round, and a linear function"),
     }
 }

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use leo_network::onnx::proto::{ModelProto, TensorProto};
-use leo_network::{Array, Format, Model};
+use leo_formats::ArrayFile;
+use leo_formats::onnx::proto::{ModelProto, TensorProto};
+use leo_formats::{Format, Model};
+use leo_network::Array;
 use leo_train::library;
 use prost::Message;
 

@@ -10,7 +10,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use browser::Browser;
-use leo_network::onnx::proto::ModelProto;
+use leo_formats::onnx::proto::ModelProto;
 use prost::Message;
 use serde_json::Value;
 use support::{Anything, leo, model, models, three_units};

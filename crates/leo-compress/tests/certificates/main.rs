@@ -15,9 +15,9 @@ use std::path::Path;
 use std::process::Command;
 
 use fastrand::Rng;
-use leo_check::{Certificate, Exact, Sealed, Tilt, verify};
+use leo_check::{Certificate, Exact, HashedModel, MixedInequality, verify};
 use leo_compress::{Method, Options, Tolerance};
-use leo_network::onnx::{Document, Float};
+use leo_formats::onnx::{Document, Float};
 use leo_network::op::Op;
 use leo_network::{Domain, Network};
 use leo_stability::Engine;
@@ -54,8 +54,8 @@ struct Case {
     certificate: Vec<u8>,
 }
 
-fn sealed(bytes: &[u8]) -> Option<Sealed> {
-    Sealed::from_bytes(bytes.to_vec(), Path::new("network.onnx")).ok()
+fn sealed(bytes: &[u8]) -> Option<HashedModel> {
+    HashedModel::from_bytes(bytes.to_vec(), Path::new("network.onnx")).ok()
 }
 
 /// A network with one input, compressed.
@@ -109,7 +109,7 @@ fn tilted(seed: u64) -> Anything<Case> {
             let share = |(least, most): &(Ratio, Ratio)| {
                 if least < most { (most / (most - least)).to_f64().unwrap_or(0.0).clamp(0.0, 1.0) } else { 0.0 }
             };
-            let (dense, _) = Tilt::map(network, layer)?;
+            let (dense, _) = MixedInequality::map(network, layer)?;
             Some((dense.weight().columns(), units.iter().map(share).collect()))
         })
         .collect();
@@ -121,8 +121,9 @@ fn tilted(seed: u64) -> Anything<Case> {
         if random.u8(0..4) == 0 {
             position.fill_with(|| random.f64());
         }
-        let digits =
-            |shares: &[f64]| shares.iter().map(|&share| format!("{:02x}", Tilt::parts(share))).collect::<String>();
+        let digits = |shares: &[f64]| {
+            shares.iter().map(|&share| format!("{:02x}", MixedInequality::parts(share))).collect::<String>()
+        };
         let (position, on) = (digits(&position), digits(on));
         let softness = [1.0, 0.9][random.usize(0..2)];
         Some(json!({ "layer": layer, "position": position, "on": on, "softness": softness }))
@@ -203,7 +204,7 @@ fn tilts_of(case: &Case) -> Anything<Vec<Value>> {
 }
 
 /// Whether all that a certificate says is true, of whatever networks: found out without the checker.
-fn is_true(first: &Sealed, second: &Sealed, certificate: &Value) -> bool {
+fn is_true(first: &HashedModel, second: &HashedModel, certificate: &Value) -> bool {
     let networks = [first, second].map(|sealed| sealed.model.network());
     let bound = |name: &str| {
         certificate["domain"][name].as_array().map_or(&certificate["domain"][name], |list| &list[0]).as_f64()

@@ -1,7 +1,7 @@
 //! Certificates and networks with a single change.
 
 use fastrand::Rng;
-use leo_network::onnx::Document;
+use leo_formats::onnx::Document;
 use prost::Message;
 use serde_json::{Number, Value};
 

@@ -9,7 +9,7 @@ mod support;
 use fastrand::Rng;
 use leo_check::{Checker, Precision};
 use leo_compress::{Compressed, History, Method, Options, Tolerance, largest_difference};
-use leo_network::onnx::{Document, Float};
+use leo_formats::onnx::{Document, Float};
 use leo_network::{Domain, Evaluator, Network};
 use num_traits::{Signed, ToPrimitive};
 use points::random_point;

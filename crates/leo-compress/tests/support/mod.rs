@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use leo_check::{Certificate, Exact, Sealed, verify};
+use leo_check::{Certificate, Exact, HashedModel, verify};
 use leo_compress::{Compressed, Options, compress};
-use leo_network::onnx::{Document, Export, Float};
+use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{AffineMap, Arithmetic, Op};
 use leo_network::{Domain, Network};
 use num_rational::BigRational as Ratio;
@@ -73,7 +73,7 @@ pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Co
     let compressed = compress(document, domain, options).expect("the domain fits");
     let sealed = |document: &Document| {
         let bytes = document.to_bytes().expect("no external data");
-        Sealed::from_bytes(bytes, Path::new("network.onnx")).expect("a network")
+        HashedModel::from_bytes(bytes, Path::new("network.onnx")).expect("a network")
     };
     let [first, second] = [document, &compressed.document].map(sealed);
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain).expect("as before");

@@ -10,7 +10,7 @@ mod relu;
 pub use relu::Relu;
 
 use crate::channels::Channels;
-use crate::op::{Kernel, Op, Operands, Operator, Run};
+use crate::op::{Evaluate, Kernel, Op, Operands, Operator};
 use crate::product::Real;
 use crate::rounding::{product_and_error, sum_and_error};
 use crate::shape::{NetworkError, Shape};
@@ -150,7 +150,7 @@ impl Operator for Activation {
     }
 }
 
-impl Run for Activation {
+impl Evaluate for Activation {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         if self.is_rectifier() {
             return Box::new(Relu);

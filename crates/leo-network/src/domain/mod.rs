@@ -1,7 +1,7 @@
 //! The domain: the inputs that a network will ever see.
 //!
 //! A [`Domain`] is a convex set of flattened samples, without end in no direction. It can be had from a constant, from
-//! two arrays, from a [VNN-LIB](crate::vnnlib) file, from an [NNet](crate::nnet) file, or from the range of a data set.
+//! two arrays, or from the range of a data set; files that hold one are read by `leo-formats`.
 //!
 //! A kind of domain is a file with a [`ConvexSet`]: the box around it, where on it a linear function is largest, the
 //! point of it next to a point, whether it holds a point, and how it is written down. That is all that anybody asks:
@@ -14,16 +14,11 @@
 mod bounds;
 mod numbers;
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use crate::array::Array;
-use crate::file::{self, FileError, Problem};
-use crate::nnet::Nnet;
 use crate::rounding::Enclosure;
 use crate::shape::Shape;
-use crate::vnnlib::{self, Otherwise};
 
 pub use bounds::Bounds;
 pub use numbers::Numbers;
@@ -280,23 +275,6 @@ impl Domain {
     /// As for [`Domain::new`].
     pub fn between(lo: &Array, hi: &Array) -> Result<Self, DomainError> {
         Self::new(lo.to_vec(), hi.to_vec())
-    }
-
-    /// Reads the box of inputs in a VNN-LIB file, or the one of an NNet file, by its suffix; gzip or not.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or its inputs form no box and that is not [otherwise](Otherwise) provided for.
-    pub fn load(path: &Path, otherwise: Otherwise) -> Result<Self, FileError> {
-        Self::try_load(path, otherwise).map_err(|problem| problem.in_file(path))
-    }
-
-    fn try_load(path: &Path, otherwise: Otherwise) -> Result<Self, Problem> {
-        let bytes = file::read(path)?;
-        match file::suffix(path).as_str() {
-            "vnnlib" => Ok(vnnlib::domain(&bytes, otherwise)?),
-            "nnet" => Ok(Nnet::from_bytes(&bytes)?.domain()?),
-            _ => Err(Problem::UnknownSuffix { expected: "domains are .vnnlib or .nnet files" }),
-        }
     }
 
     /// The box around it grown by `margin` on every side, rounded outward.

@@ -6,13 +6,13 @@
 //! when numbers move, one operation when each is changed, and many where they are summed up. So intervals, backward
 //! substitution, expressions, errors of evaluation, costs and drawings are written once, over actions.
 
-use super::{Arithmetic, Dense, Elementwise, Kernel, Op, Operator, Reshape, Run, Sums, Transpose};
+use super::{Arithmetic, Dense, Elementwise, Evaluate, Kernel, Op, Operator, Reshape, Sums, Transpose};
 use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
-/// What a kind of map does, besides being an [`Operator`] that can [`Run`].
-pub(crate) trait Map: Operator + Run {
+/// What a kind of map does, besides being an [`Operator`] that can [`Evaluate`].
+pub(crate) trait Map: Operator + Evaluate {
     /// What it does to an operand of this shape, which it must accept.
     fn action(&self, operand: &Shape) -> Action<'_>;
 
@@ -81,7 +81,7 @@ macro_rules! maps {
             }
         }
 
-        impl Run for AffineMap {
+        impl Evaluate for AffineMap {
             fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
                 match self { $(Self::$kind(map) => map.kernel(operands)),* }
             }

@@ -1,6 +1,6 @@
 //! The dense affine map.
 
-use super::{Action, ActionKind, Kernel, Map, Operands, Operator, Run, Sums};
+use super::{Action, ActionKind, Evaluate, Kernel, Map, Operands, Operator, Sums};
 use crate::product::{Real, add_product_transposed};
 use crate::shape::{NetworkError, Shape, finite};
 
@@ -121,7 +121,7 @@ impl Operator for Dense {
     }
 }
 
-impl Run for Dense {
+impl Evaluate for Dense {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         let cast = |values: &[f64]| values.iter().map(|&value| T::from_f64(value)).collect();
         Box::new(DenseKernel {

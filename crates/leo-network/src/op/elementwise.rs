@@ -1,6 +1,6 @@
 //! Element-wise arithmetic with a constant: input normalisation, biases, folded batch normalisation.
 
-use super::{Action, ActionKind, Kernel, Map, Operands, Operator, Run};
+use super::{Action, ActionKind, Evaluate, Kernel, Map, Operands, Operator};
 use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape, finite};
@@ -67,7 +67,7 @@ impl Broadcast {
 
 /// For each element of a tensor with the extents `target`, the element of one with the extents `own` that is stretched to
 /// it as in NumPy. The last axes of both belong together.
-pub(crate) fn stretched_positions(own: &[usize], target: &[usize]) -> Vec<usize> {
+pub fn stretched_positions(own: &[usize], target: &[usize]) -> Vec<usize> {
     if target.contains(&0) {
         return Vec::new();
     }
@@ -140,7 +140,7 @@ impl Operator for Elementwise {
     }
 }
 
-impl Run for Elementwise {
+impl Evaluate for Elementwise {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         let constant = self.constant.expand(operands[0]).into_iter().map(T::from_f64).collect();
         Box::new(ElementwiseKernel { arithmetic: self.arithmetic, constant })

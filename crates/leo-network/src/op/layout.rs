@@ -1,6 +1,6 @@
 //! Changes of layout: the numbers stay, their places change.
 
-use super::{Action, ActionKind, Kernel, Map, Moves, Operands, Operator, Run};
+use super::{Action, ActionKind, Evaluate, Kernel, Map, Moves, Operands, Operator};
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
@@ -38,7 +38,7 @@ impl Operator for Reshape {
     }
 }
 
-impl Run for Reshape {
+impl Evaluate for Reshape {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(Copy)
     }
@@ -141,7 +141,7 @@ impl Map for Transpose {
     }
 }
 
-impl Run for Transpose {
+impl Evaluate for Transpose {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(Gather { sources: self.sources(operands[0].extents()) })
     }

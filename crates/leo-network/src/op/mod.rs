@@ -16,7 +16,7 @@ pub use crate::activation::Relu;
 pub(crate) use affine::Map;
 pub use affine::{Action, ActionKind, AffineMap, Moves};
 pub use dense::{Dense, Matrix};
-pub(crate) use elementwise::stretched_positions;
+pub use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
 pub use layout::{Reshape, Transpose};
 pub use sum::Sum;
@@ -57,7 +57,7 @@ pub trait Operator {
 }
 
 /// An operator that can be run.
-pub(crate) trait Run {
+pub(crate) trait Evaluate {
     /// The code that runs it in precision `T`, for operands of shapes that it accepted.
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>>;
 }
@@ -179,7 +179,7 @@ impl Operator for Op {
     }
 }
 
-impl Run for Op {
+impl Evaluate for Op {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         each!(self, op => op.kernel(operands))
     }

@@ -1,6 +1,6 @@
 //! Where two branches meet.
 
-use super::{Kernel, Operands, Operator, Run};
+use super::{Evaluate, Kernel, Operands, Operator};
 use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
@@ -31,7 +31,7 @@ impl Operator for Sum {
     }
 }
 
-impl Run for Sum {
+impl Evaluate for Sum {
     fn kernel<T: Real>(&self, _operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         Box::new(*self)
     }

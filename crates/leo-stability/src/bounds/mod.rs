@@ -1,6 +1,6 @@
 //! Bounds in plain floating point, as proposals for the checker: the network with lines for ReLUs, and better lines.
 
-pub(crate) mod front;
+pub(crate) mod input_layer;
 pub(crate) mod refine;
 pub(crate) mod relaxed;
 pub(crate) mod slopes;
@@ -11,11 +11,11 @@ use leo_check::{Range, Target};
 use leo_network::{Domain, LayerId, Network, ValueMap};
 
 use crate::budget::Budget;
-use front::Front;
+use input_layer::InputLayer;
 
 /// What bounds of a layer's units are found from.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownRanges<'a> {
     pub(crate) network: &'a Network,
     pub(crate) domain: &'a Domain,
     pub(crate) layer: LayerId,
@@ -25,10 +25,10 @@ pub(crate) struct Known<'a> {
 
 /// A bound of a layer's unit that is to be found.
 #[derive(Clone, Copy)]
-pub(crate) struct Question<'a> {
-    pub(crate) known: Known<'a>,
+pub(crate) struct BoundProblem<'a> {
+    pub(crate) known: KnownRanges<'a>,
     pub(crate) target: Target,
     /// For tilted lines, if there can be any.
-    pub(crate) front: Option<&'a Arc<Front>>,
+    pub(crate) front: Option<&'a Arc<InputLayer>>,
     pub(crate) budget: &'a Budget<'a>,
 }

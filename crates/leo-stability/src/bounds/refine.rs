@@ -6,13 +6,13 @@
 //!
 //! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is below 0.
 
-use leo_check::{Lines, Range, Target};
+use leo_check::{Range, Relaxation, Target};
 
 use leo_network::UnitId;
 
-use super::Question;
-use crate::bounds::front::{Tilted, short_slope};
-use crate::bounds::relaxed::{Choice, Pass, is_free, is_open, within};
+use super::BoundProblem;
+use crate::bounds::input_layer::{Tilted, short_slope};
+use crate::bounds::relaxed::{RelaxationParameters, RelaxedPass, is_free, is_open, within};
 
 /// How much of the last change goes into the next.
 const MOMENTUM: f64 = 0.7;
@@ -37,7 +37,7 @@ const SLOWER: f64 = 0.5;
 
 /// A bound in the making.
 pub(crate) struct Refinement<'p, 'a> {
-    pub(crate) pass: &'p mut Pass<'a>,
+    pub(crate) pass: &'p mut RelaxedPass<'a>,
     target: Target,
     /// For each layer before, and each cut, how it changed last.
     changes: Vec<Vec<f64>>,
@@ -46,11 +46,11 @@ pub(crate) struct Refinement<'p, 'a> {
     /// The bound at first, the best one, and how it was made.
     first: f64,
     pub(crate) least: f64,
-    best: Option<Choice>,
+    best: Option<RelaxationParameters>,
 }
 
 impl<'p, 'a> Refinement<'p, 'a> {
-    pub(crate) fn new(pass: &'p mut Pass<'a>, target: Target) -> Self {
+    pub(crate) fn new(pass: &'p mut RelaxedPass<'a>, target: Target) -> Self {
         let changes = pass.lines.iter().map(|lines| vec![0.0; lines.free[0].len()]).collect();
         let multiplier_changes = vec![0.0; pass.cuts.len()];
         Self {
@@ -157,8 +157,8 @@ impl<'p, 'a> Refinement<'p, 'a> {
 }
 
 /// Lines that make a bound about as good as lines can, or put it below 0 if nothing more is wanted.
-pub(crate) fn best_lines(question: &Question<'_>, stop_at_sign: bool) -> Lines {
-    let mut pass = Pass::new(question.known, &[], 1);
+pub(crate) fn best_lines(question: &BoundProblem<'_>, stop_at_sign: bool) -> Relaxation {
+    let mut pass = RelaxedPass::new(question.known, &[], 1);
     pass.tilted = question.front.map(Tilted::new);
     let mut refinement = Refinement::new(&mut pass, question.target);
     let mut before = f64::INFINITY;
@@ -198,8 +198,8 @@ mod tests {
     use leo_network::{Domain, Evaluator, Network, NetworkError, Shape, ValueId};
 
     use super::*;
-    use crate::bounds::Known;
-    use crate::bounds::front::Front;
+    use crate::bounds::KnownRanges;
+    use crate::bounds::input_layer::InputLayer;
     use crate::budget::Limits;
 
     const INPUTS: usize = 6;
@@ -231,7 +231,8 @@ mod tests {
             let mut checker = Checker::new(&network, &domain)?;
             checker.next_layer();
             let layer = checker.next_layer().ok_or("two layers")?;
-            let front = domain.as_box().and_then(|bounds| Front::new(&network, bounds, checker.ranges())).map(Arc::new);
+            let front =
+                domain.as_box().and_then(|bounds| InputLayer::new(&network, bounds, checker.ranges())).map(Arc::new);
             assert!(front.is_some(), "scaled inputs do not meet");
             let (limits, ranges) = (Limits::default(), checker.ranges().clone());
             let budget = limits.whole();
@@ -242,8 +243,8 @@ mod tests {
             for unit in 0..4 {
                 for side in [Side::Lower, Side::Upper] {
                     let target = Target { unit, side };
-                    let known = Known { network: &network, domain: &domain, layer, ranges: &ranges };
-                    let question = |front| Question { known, target, front, budget: &budget };
+                    let known = KnownRanges { network: &network, domain: &domain, layer, ranges: &ranges };
+                    let question = |front| BoundProblem { known, target, front, budget: &budget };
                     let bound = |checker: &Checker<'_>| match side {
                         Side::Lower => -checker.range(layer).lower[unit],
                         Side::Upper => checker.range(layer).upper[unit],
@@ -256,7 +257,7 @@ mod tests {
                         bound(&checker)
                     });
                     (chords, lines) = (chords + chord, lines + tilted);
-                    let mut pass = Pass::new(known, &[], 1);
+                    let mut pass = RelaxedPass::new(known, &[], 1);
                     pass.tilted = front.as_ref().map(Tilted::new);
                     let mut refinement = Refinement::new(&mut pass, target);
                     for _ in 0..5 {

@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use leo_check::{Range, Side, Slopes, Target, Tree, beyond, default_slope, touched};
+use leo_check::{LowerSlopes, Range, Side, SplitTree, Target, beyond, default_slope, touched};
 use leo_network::op::{Action, Arithmetic, Op};
 use leo_network::{Activation, Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
-use crate::bounds::Known;
-use crate::bounds::front::{Front, Tilted};
-use crate::search::Cut;
+use crate::adjoint;
+use crate::bounds::KnownRanges;
+use crate::bounds::input_layer::{InputLayer, Tilted};
+use crate::search::Split;
 use crate::search::reduced::Reduced;
-use crate::walk;
 
 /// Whether a unit is not known to be stable.
 pub(crate) fn is_open(of: &Activation, range: &Range, unit: usize) -> bool {
@@ -54,7 +54,7 @@ fn line(of: &Activation, range: &Range, unit: usize, coefficient: f64, free: f64
 }
 
 /// The lines that stand for a layer's units, for each bound.
-pub(crate) struct Lines {
+pub(crate) struct RelaxationLines {
     pub(crate) layer: LayerId,
     /// The slopes that can be chosen.
     pub(crate) free: Vec<Vec<f64>>,
@@ -67,7 +67,7 @@ pub(crate) struct Lines {
     pub(crate) values: Vec<f64>,
 }
 
-impl Lines {
+impl RelaxationLines {
     /// For a single bound, how far a unit's line is from the unit at the point where the relaxed network was evaluated
     /// last.
     pub(crate) fn gap(&self, of: &Activation, unit: usize) -> f64 {
@@ -77,8 +77,8 @@ impl Lines {
 }
 
 /// The slopes that were chosen for one of the bounds.
-pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
-    let of_layer = |lines: &Lines| {
+pub(crate) fn chosen_slopes(lines: &[RelaxationLines], row: usize) -> LowerSlopes {
+    let of_layer = |lines: &RelaxationLines| {
         let layer = lines.layer;
         lines.free[row]
             .iter()
@@ -91,21 +91,21 @@ pub(crate) fn chosen_slopes(lines: &[Lines], row: usize) -> Slopes {
 
 /// All that a single bound is free to choose: slopes, layer by layer, multipliers, and the lines of the first layer.
 #[derive(Clone)]
-pub(crate) struct Choice {
+pub(crate) struct RelaxationParameters {
     slopes: Vec<Vec<f64>>,
     multipliers: Vec<f64>,
     tilted: Option<Tilted>,
     scales: Vec<f64>,
 }
 
-impl Choice {
+impl RelaxationParameters {
     /// The same with these lines, as a proof has them, and multipliers, for layers in this order.
     pub(crate) fn with(
         &self,
-        lines: &leo_check::Lines,
+        lines: &leo_check::Relaxation,
         multipliers: Vec<f64>,
-        layers: &[Lines],
-        front: Option<&Arc<Front>>,
+        layers: &[RelaxationLines],
+        front: Option<&Arc<InputLayer>>,
     ) -> Self {
         let mut slopes = self.slopes.clone();
         for (&UnitId { layer, unit }, &slope) in &lines.slopes {
@@ -120,15 +120,15 @@ impl Choice {
 }
 
 /// Some bounds, each on its way to the input and back.
-pub(crate) struct Pass<'a> {
+pub(crate) struct RelaxedPass<'a> {
     network: &'a Network,
     domain: &'a Domain,
     start: ValueId,
     ranges: &'a ValueMap<Range>,
     rows: usize,
-    pub(crate) lines: Vec<Lines>,
+    pub(crate) lines: Vec<RelaxationLines>,
     /// Where the domain was cut, with a multiplier for each.
-    pub(crate) cuts: &'a [Cut],
+    pub(crate) cuts: &'a [Split],
     pub(crate) multipliers: Vec<f64>,
     /// The lines of the first layer, for a single bound.
     pub(crate) tilted: Option<Tilted>,
@@ -139,16 +139,16 @@ pub(crate) struct Pass<'a> {
     pub(crate) corners: Vec<f64>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> RelaxedPass<'a> {
     /// On the piece of the domain that `cuts` leave, where the known ranges hold.
-    pub(crate) fn new(known: Known<'a>, cuts: &'a [Cut], rows: usize) -> Self {
-        let Known { network, domain, layer, ranges } = known;
+    pub(crate) fn new(known: KnownRanges<'a>, cuts: &'a [Split], rows: usize) -> Self {
+        let KnownRanges { network, domain, layer, ranges } = known;
         let start = network.pre_activation(layer);
         let lines = network.layers().take_while(|&before| before < layer).map(|layer| {
             let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
             let slope = |(l, u): (&f64, &f64)| default_slope(of, l, u);
             let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
-            Lines {
+            RelaxationLines {
                 layer,
                 free: vec![first; rows],
                 coefficients: Vec::new(),
@@ -174,7 +174,7 @@ impl<'a> Pass<'a> {
     }
 
     /// For a single bound, begins with a choice that may have been made for fewer cuts.
-    pub(crate) fn begin_with(&mut self, choice: &Choice) {
+    pub(crate) fn begin_with(&mut self, choice: &RelaxationParameters) {
         for (lines, slopes) in self.lines.iter_mut().zip(&choice.slopes) {
             lines.free[0].clone_from(slopes);
         }
@@ -185,9 +185,9 @@ impl<'a> Pass<'a> {
     }
 
     /// The choice that a single bound has made.
-    pub(crate) fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> RelaxationParameters {
         let slopes = self.lines.iter().map(|lines| lines.free[0].clone()).collect();
-        Choice {
+        RelaxationParameters {
             slopes,
             multipliers: self.multipliers.clone(),
             tilted: self.tilted.clone(),
@@ -196,7 +196,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The choice of a single bound on the whole domain, which was just found, with nothing chosen yet.
-    pub(crate) fn plain_choice(&mut self) -> Choice {
+    pub(crate) fn plain_choice(&mut self) -> RelaxationParameters {
         self.measure_scales();
         self.choice()
     }
@@ -209,9 +209,9 @@ impl<'a> Pass<'a> {
     }
 
     /// The lines of a single bound, as a proof has them.
-    pub(crate) fn chosen(&self) -> leo_check::Lines {
+    pub(crate) fn chosen(&self) -> leo_check::Relaxation {
         let tilt = self.tilted.as_ref().map(Tilted::tilt);
-        leo_check::Lines { slopes: chosen_slopes(&self.lines, 0), tilt }
+        leo_check::Relaxation { slopes: chosen_slopes(&self.lines, 0), tilt }
     }
 
     /// The range of a layer's pre-activations.
@@ -243,7 +243,7 @@ impl<'a> Pass<'a> {
     fn substitute(&mut self, bounds: &[Target], aim: Option<(&Reduced, &[f64])>) -> Vec<f64> {
         let Self { network, start, ranges, ref mut lines, cuts, ref mut multipliers, ref mut tilted, .. } = *self;
         let width = network.shape(start).elements();
-        let first = walk::elements(width, bounds.iter().map(|target| (target.unit, target.side.sign())));
+        let first = adjoint::elements(width, bounds.iter().map(|target| (target.unit, target.side.sign())));
         let relax = |layer: LayerId, flow: &mut [f64], constants: &mut [f64]| {
             let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
             let width = range.lower.len();
@@ -293,7 +293,7 @@ impl<'a> Pass<'a> {
                 }
             }
         };
-        let linear = walk::back(network, start, first, relax);
+        let linear = adjoint::back(network, start, first, relax);
         let mut sums = linear.constants;
         self.corners.clear();
         self.coefficients = linear.coefficients;
@@ -318,8 +318,8 @@ impl<'a> Pass<'a> {
     }
 
     /// The proof that the bound of this single row is, with the multipliers and lines it has now.
-    pub(crate) fn leaf(&self) -> Tree {
-        Tree::Leaf { multipliers: self.multipliers.clone(), lines: self.chosen() }
+    pub(crate) fn leaf(&self) -> SplitTree {
+        SplitTree::Leaf { multipliers: self.multipliers.clone(), lines: self.chosen() }
     }
 
     /// Evaluates the relaxed network at a point for each bound.
@@ -359,7 +359,7 @@ impl<'a> Pass<'a> {
 
     /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were linear.
     pub(crate) fn descend_multipliers(&mut self, step: f64) {
-        let derivative = |cut: &Cut| {
+        let derivative = |cut: &Split| {
             let lines = self.lines.iter().find(|lines| lines.layer == cut.unit.layer);
             let value = lines.and_then(|lines| lines.values.get(cut.unit.unit)).copied().unwrap_or(0.0);
             cut.side.sign() * value

@@ -5,11 +5,11 @@
 //! derivative with respect to a slope is the unit's coefficient times its pre-activation in the relaxed network, where
 //! every ReLU is replaced by its line. So: substitute backward, evaluate forward, take a step, and keep the best.
 
-use leo_check::{Slopes, Target};
+use leo_check::{LowerSlopes, Target};
 use leo_network::Network;
 
-use crate::bounds::Known;
-use crate::bounds::relaxed::{Pass, chosen_slopes};
+use crate::bounds::KnownRanges;
+use crate::bounds::relaxed::{RelaxedPass, chosen_slopes};
 use crate::budget::Budget;
 
 /// How many steps are taken.
@@ -21,10 +21,10 @@ pub(crate) fn block(network: &Network) -> usize {
 }
 
 /// Slopes for some bounds of pre-activations of a layer.
-pub(crate) fn improved(known: Known<'_>, bounds: &[Target], budget: &Budget<'_>) -> Vec<Slopes> {
-    let mut pass = Pass::new(known, &[], bounds.len());
+pub(crate) fn improved(known: KnownRanges<'_>, bounds: &[Target], budget: &Budget<'_>) -> Vec<LowerSlopes> {
+    let mut pass = RelaxedPass::new(known, &[], bounds.len());
     let mut best: Vec<f64> = vec![f64::INFINITY; bounds.len()];
-    let mut kept: Vec<Slopes> = (0..bounds.len()).map(|row| chosen_slopes(&pass.lines, row)).collect();
+    let mut kept: Vec<LowerSlopes> = (0..bounds.len()).map(|row| chosen_slopes(&pass.lines, row)).collect();
     for step in 0..STEPS {
         let found = pass.backward(bounds);
         for (row, (best, found)) in best.iter_mut().zip(found).enumerate() {

@@ -21,8 +21,8 @@ use highs_sys::{
 
 use leo_check::Side;
 
-use super::reduced::{Affine, Reduced, Unit};
-use super::{Claim, Cut, Optimum};
+use super::reduced::{Reduced, ReducedFunction, ReducedUnit};
+use super::{Claim, Optimum, Split};
 use crate::budget::Budget;
 use crate::witness::Probe;
 
@@ -38,7 +38,7 @@ const FINEST: f64 = 1e-10;
 
 /// The columns that both programs have, all of them from 0 to 1 or so, whatever the network's numbers are: inputs count from their lower bound in
 /// multiples of the box's width, and each unit in multiples of the largest that its pre-activation can be.
-struct Columns {
+struct ProgramColumns {
     reduced: Arc<Reduced>,
     inputs: Vec<Col>,
     on: Vec<Col>,
@@ -47,7 +47,7 @@ struct Columns {
     violations: Vec<Col>,
 }
 
-impl Columns {
+impl ProgramColumns {
     /// Adds columns for the input and the units, and the rows that say what the units' pre-activations are.
     ///
     /// In a relaxation, rows may be violated at a price. Then there is a solution even where cuts contradict each other, and
@@ -80,7 +80,7 @@ impl Columns {
     }
 
     /// The terms of a linear function that are not 0, and its constant, in multiples of `unit`.
-    fn terms(&self, affine: &Affine, unit: f64) -> (Vec<(Col, f64)>, f64) {
+    fn terms(&self, affine: &ReducedFunction, unit: f64) -> (Vec<(Col, f64)>, f64) {
         let Reduced { units, lower, upper } = &*self.reduced;
         let mut constant = affine.constant;
         let mut terms = Vec::new();
@@ -96,7 +96,7 @@ impl Columns {
     }
 
     /// Makes a linear function the objective, unless its numbers have overflowed.
-    fn aim(&self, model: &mut Model, target: &Affine) -> Option<Objective> {
+    fn aim(&self, model: &mut Model, target: &ReducedFunction) -> Option<Objective> {
         let (mut terms, _) = self.terms(target, 1.0);
         let unit = terms.iter().map(|(_, c)| c.abs()).sum::<f64>();
         let unit = if unit > 0.0 { unit } else { 1.0 };
@@ -127,7 +127,7 @@ impl Columns {
 }
 
 /// The largest that a unit's pre-activation can be.
-fn size(unit: &Unit) -> f64 {
+fn size(unit: &ReducedUnit) -> f64 {
     unit.upper.max(-unit.lower)
 }
 
@@ -146,20 +146,20 @@ impl Objective {
 
 /// The relaxation, solved again and again from where the last solution was.
 pub(crate) struct Program {
-    columns: Columns,
+    columns: ProgramColumns,
     /// How far units may leave their triangles: not at all, unless they are cut. There the triangle would only say what the least or the greatest
     /// pre-activation is, which proofs on a piece cannot make use of.
     slack: Vec<Col>,
     /// Lost when HiGHS fails.
     model: Option<Model>,
     /// The cuts that the bounds of columns are set for.
-    cuts: Vec<Cut>,
+    cuts: Vec<Split>,
 }
 
 impl Program {
     pub(crate) fn new(reduced: &Arc<Reduced>) -> Option<Self> {
         let mut problem = RowProblem::default();
-        let columns = Columns::new(&mut problem, reduced, true)?;
+        let columns = ProgramColumns::new(&mut problem, reduced, true)?;
         let mut slack = Vec::new();
         for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
             let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
@@ -178,13 +178,18 @@ impl Program {
 
     /// The maximum of a linear function on the piece of the domain that the cuts leave. `None` if the budget is exhausted, or
     /// HiGHS is in trouble.
-    pub(crate) fn maximise(&mut self, target: &Affine, cuts: &[Cut], budget: &Budget<'_>) -> Option<Optimum> {
+    pub(crate) fn maximise(
+        &mut self,
+        target: &ReducedFunction,
+        cuts: &[Split],
+        budget: &Budget<'_>,
+    ) -> Option<Optimum> {
         let columns = &self.columns;
         let reduced = &columns.reduced;
         let objective = columns.aim(self.model.as_mut()?, target)?;
         let mut model = self.model.take()?;
         let shared = self.cuts.iter().zip(cuts).take_while(|(old, new)| old == new).count();
-        let mut bound = |cut: &Cut, most: f64, slack: f64| {
+        let mut bound = |cut: &Split, most: f64, slack: f64| {
             if let Some(position) = reduced.position(cut.unit) {
                 let column = match cut.side {
                     Side::Upper => columns.off[position],
@@ -227,14 +232,14 @@ impl Program {
 /// or `probe` says of a solution that it is above. `start` is a point to begin with.
 pub(crate) fn claim(
     reduced: &Arc<Reduced>,
-    target: &Affine,
+    target: &ReducedFunction,
     start: &[f64],
     nodes: usize,
     budget: &Budget<'_>,
     probe: &mut Probe<'_>,
 ) -> Option<Claim> {
     let mut problem = RowProblem::default();
-    let columns = Columns::new(&mut problem, reduced, false)?;
+    let columns = ProgramColumns::new(&mut problem, reduced, false)?;
     for ((unit, &on), &off) in reduced.units.iter().zip(&columns.on).zip(&columns.off) {
         let (l, u) = (unit.lower / size(unit), unit.upper / size(unit));
         let switch = problem.add_integer_column(0.0, 0.0..=1.0);
@@ -290,7 +295,7 @@ struct Watch<'a, 'p> {
     budget: &'a Budget<'a>,
     objective: Objective,
     /// Looks at solutions of a mixed-integer program.
-    looks: Option<(&'a Columns, &'a mut Probe<'p>)>,
+    looks: Option<(&'a ProgramColumns, &'a mut Probe<'p>)>,
     /// The best bound on what is to be maximised, and the best value.
     bound: f64,
     value: f64,

@@ -3,19 +3,19 @@
 //! All of them work on the [`reduced`] network, where units that are proved to be stable are gone. What they find is worth nothing until
 //! the checker has carried out the proof, or evaluated the witness.
 
+pub(crate) mod branch_and_bound;
 pub(crate) mod reduced;
-pub(crate) mod split;
 
 #[cfg_attr(feature = "highs", path = "highs.rs")]
 #[cfg_attr(not(feature = "highs"), path = "none.rs")]
 pub(crate) mod solver;
 
-use leo_check::{Side, Tree};
+use leo_check::{Side, SplitTree};
 use leo_network::UnitId;
 
 /// A unit of an earlier layer, and on which side of 0 its pre-activation is on a piece of the domain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cut {
+pub(crate) struct Split {
     pub(crate) unit: UnitId,
     pub(crate) side: Side,
 }
@@ -42,9 +42,9 @@ pub(crate) struct Claim {
 }
 
 /// What was found about one bound.
-pub(crate) enum Outcome {
+pub(crate) enum SearchOutcome {
     /// This proves it, if the checker agrees.
-    Proved(Tree),
+    Proved(SplitTree),
     /// An input with the sign that was to be excluded.
     Refuted(Vec<f64>),
     /// Neither, within the budget.

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::reduced::{Affine, Reduced};
-use super::{Claim, Cut, Optimum};
+use super::reduced::{Reduced, ReducedFunction};
+use super::{Claim, Optimum, Split};
 use crate::budget::Budget;
 use crate::witness::Probe;
 
@@ -16,7 +16,12 @@ impl Program {
         None
     }
 
-    pub(crate) fn maximise(&mut self, _target: &Affine, _cuts: &[Cut], _budget: &Budget<'_>) -> Option<Optimum> {
+    pub(crate) fn maximise(
+        &mut self,
+        _target: &ReducedFunction,
+        _cuts: &[Split],
+        _budget: &Budget<'_>,
+    ) -> Option<Optimum> {
         match self.0 {}
     }
 }
@@ -24,7 +29,7 @@ impl Program {
 /// Nothing is claimed.
 pub(crate) fn claim(
     _reduced: &Arc<Reduced>,
-    _target: &Affine,
+    _target: &ReducedFunction,
     _start: &[f64],
     _nodes: usize,
     _budget: &Budget<'_>,

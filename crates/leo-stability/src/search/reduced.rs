@@ -4,18 +4,18 @@
 use leo_check::{Range, Target};
 use leo_network::{LayerId, Network, UnitId, ValueId, ValueMap};
 
+use crate::adjoint;
 use crate::bounds::relaxed::is_open;
-use crate::walk;
 
 /// A linear function of the input and of the units' outputs.
 #[derive(Clone, Debug)]
-pub(crate) struct Affine {
+pub(crate) struct ReducedFunction {
     pub(crate) inputs: Vec<f64>,
     pub(crate) units: Vec<f64>,
     pub(crate) constant: f64,
 }
 
-impl Affine {
+impl ReducedFunction {
     /// Finite if all its numbers are, and do not add up to too much.
     pub(crate) fn size(&self) -> f64 {
         self.inputs.iter().chain(&self.units).map(|c| c.abs()).sum::<f64>() + self.constant.abs()
@@ -27,18 +27,18 @@ const MOST_NUMBERS: usize = 1 << 26;
 
 /// A unit that can be on or off.
 #[derive(Clone, Debug)]
-pub(crate) struct Unit {
+pub(crate) struct ReducedUnit {
     pub(crate) id: UnitId,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
-    pub(crate) pre_activation: Affine,
+    pub(crate) pre_activation: ReducedFunction,
 }
 
 /// All there is before a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduced {
     /// From the first layer to the last.
-    pub(crate) units: Vec<Unit>,
+    pub(crate) units: Vec<ReducedUnit>,
     pub(crate) lower: Vec<f64>,
     pub(crate) upper: Vec<f64>,
 }
@@ -67,7 +67,7 @@ impl Reduced {
             let open: Vec<usize> = open_units(before).collect();
             let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
             let rows = reduced.pre_activations(network, before, ranges, &wanted);
-            let unit = |(unit, pre_activation): (usize, Affine)| Unit {
+            let unit = |(unit, pre_activation): (usize, ReducedFunction)| ReducedUnit {
                 id: UnitId { layer: before, unit },
                 lower: range.lower[unit],
                 upper: range.upper[unit],
@@ -81,7 +81,13 @@ impl Reduced {
     }
 
     /// What is to be shown to be nowhere above 0.
-    pub(crate) fn target(&self, network: &Network, layer: LayerId, ranges: &ValueMap<Range>, bound: Target) -> Affine {
+    pub(crate) fn target(
+        &self,
+        network: &Network,
+        layer: LayerId,
+        ranges: &ValueMap<Range>,
+        bound: Target,
+    ) -> ReducedFunction {
         self.pre_activations(network, layer, ranges, &[(bound.unit, bound.side.sign())]).remove(0)
     }
 
@@ -92,9 +98,9 @@ impl Reduced {
         layer: LayerId,
         ranges: &ValueMap<Range>,
         wanted: &[(usize, f64)],
-    ) -> Vec<Affine> {
+    ) -> Vec<ReducedFunction> {
         let value = network.pre_activation(layer);
-        let first = walk::elements(network.shape(value).elements(), wanted.iter().copied());
+        let first = adjoint::elements(network.shape(value).elements(), wanted.iter().copied());
         let mut units = vec![vec![0.0; self.units.len()]; wanted.len()];
         let relax = |layer: LayerId, flow: &mut [f64], _: &mut [f64]| {
             let range = &ranges[network.pre_activation(layer)];
@@ -112,9 +118,9 @@ impl Reduced {
                 }
             }
         };
-        let linear = walk::back(network, value, first, relax);
+        let linear = adjoint::back(network, value, first, relax);
         let rows = linear.coefficients.chunks_exact(network.input().elements()).zip(linear.constants).zip(units);
-        rows.map(|((inputs, constant), units)| Affine { inputs: inputs.to_vec(), units, constant }).collect()
+        rows.map(|((inputs, constant), units)| ReducedFunction { inputs: inputs.to_vec(), units, constant }).collect()
     }
 
     /// About how many numbers it is made of.
@@ -140,7 +146,7 @@ impl Reduced {
     pub(crate) fn evaluate(&self, point: &[f64]) -> Vec<f64> {
         let mut found: Vec<f64> = Vec::with_capacity(self.units.len());
         for unit in &self.units {
-            let Affine { inputs, units, constant } = &unit.pre_activation;
+            let ReducedFunction { inputs, units, constant } = &unit.pre_activation;
             let inputs: f64 = inputs.iter().zip(point).map(|(c, x)| c * x).sum();
             let units: f64 = units.iter().zip(&found).map(|(c, g)| c * g.max(0.0)).sum();
             found.push(constant + inputs + units);

@@ -1,12 +1,12 @@
 //! Interval arithmetic, as the checker carries it out where it comes to a layer: for the first one over a box, nothing
 //! can improve on it.
 
-use super::{Cost, Step, Technique};
+use super::{Cost, Technique, TechniqueStep};
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "interval", in_words: "intervals", is_plain: true };
 
 /// Decides what the ranges decide that are there.
-pub(super) const READ_OFF: Step = Step {
+pub(super) const READ_OFF: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Nothing,
     when: |_| true,

@@ -1,23 +1,23 @@
 //! Linear bounds by backward substitution, with the default slopes: CROWN (Zhang et al. 2018), DeepPoly (Singh et al.
 //! 2019).
 
-use leo_check::{BoundProof, Lines, Target, Tree};
+use leo_check::{BoundProof, Relaxation, SplitTree, Target};
 
-use super::{Cost, Step, Technique, slopes, tilt};
-use crate::analysis::{Run, has_exact_intervals};
-use crate::state::Recalled;
+use super::{Cost, Technique, TechniqueStep, slopes, tilt};
+use crate::analysis::{Analyzer, has_exact_intervals};
+use crate::checkpoint::RecalledLayer;
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "linear", in_words: "linear bounds", is_plain: true };
 
 /// Proves again what an earlier analysis has proved of the layer.
-pub(super) const RECALL: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Nothing, when: |_| true, attempt: |run| run.recall() };
+pub(super) const RECALL: TechniqueStep =
+    TechniqueStep { technique: TECHNIQUE, cost: Cost::Nothing, when: |_| true, attempt: |run| run.recall() };
 
 /// Bounds units, also where only the layers after profit from it.
-pub(super) const BOUND: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.linear_bounds() };
+pub(super) const BOUND: TechniqueStep =
+    TechniqueStep { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.linear_bounds() };
 
-impl Run<'_, '_> {
+impl Analyzer<'_, '_> {
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first
         // layer are exact.
@@ -32,7 +32,7 @@ impl Run<'_, '_> {
     /// Proves again what an earlier analysis has proved of this layer.
     fn recall(&mut self) {
         let Some(state) = &self.recalled else { return };
-        let Recalled { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.layer);
+        let RecalledLayer { linear, narrow, bounds, drafts } = state.recall(self.network, self.stage.layer);
         (self.stage.narrow, self.stage.drafts) = (narrow, drafts);
         self.stage.forgotten = true;
         if self.budget.is_exhausted() {
@@ -44,14 +44,14 @@ impl Run<'_, '_> {
         let (mut trees, mut lines) = (Vec::new(), [Vec::new(), Vec::new()]);
         for BoundProof { target, tree } in bounds {
             match tree {
-                Tree::Leaf { lines: chosen, .. } => {
+                SplitTree::Leaf { lines: chosen, .. } => {
                     lines[usize::from(chosen.tilt.is_some())].push((target, chosen));
                 }
-                tree @ Tree::Split { .. } => trees.push(BoundProof { target, tree }),
+                tree @ SplitTree::Split { .. } => trees.push(BoundProof { target, tree }),
             }
         }
         for (by, lines) in [slopes::TECHNIQUE, tilt::TECHNIQUE].into_iter().zip(lines) {
-            let (bounds, lines): (Vec<Target>, Vec<Lines>) = lines.into_iter().unzip();
+            let (bounds, lines): (Vec<Target>, Vec<Relaxation>) = lines.into_iter().unzip();
             self.prove_lines(by, &bounds, lines);
         }
         let before = self.checker.range(self.stage.layer).clone();

@@ -6,18 +6,18 @@ use leo_check::{Range, Side, Status, Target};
 use leo_network::ValueMap;
 use rayon::prelude::*;
 
-use super::{Cost, Step, Technique};
-use crate::analysis::{PIECES, Run};
+use super::{Cost, Technique, TechniqueStep};
+use crate::analysis::{Analyzer, PIECES};
+use crate::search::branch_and_bound::BranchAndBound;
 use crate::search::reduced::Reduced;
-use crate::search::split::Search;
-use crate::search::{Claim, Outcome, solver};
+use crate::search::{Claim, SearchOutcome, solver};
 use crate::verdict::Verdict;
 use crate::witness::Probe;
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "milp", in_words: "mixed-integer programs", is_plain: false };
 
 /// Asks a program for each bound, where all else has failed.
-pub(super) const ASK: Step = Step {
+pub(super) const ASK: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Share,
     when: |run| run.is_open() && run.reduced().is_some(),
@@ -25,15 +25,15 @@ pub(super) const ASK: Step = Step {
 };
 
 /// The paper's way.
-pub(super) const DECIDE: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.decide_by_programs() };
+pub(super) const DECIDE: TechniqueStep =
+    TechniqueStep { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.decide_by_programs() };
 
 /// How large a program's search tree may be.
 const NODES: usize = 2000;
 /// How many more pieces a case distinction is worth if a mixed-integer program says that the bound holds.
 const CONFIDENCE: usize = 8;
 
-impl Run<'_, '_> {
+impl Analyzer<'_, '_> {
     /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
     pub(crate) fn mixed_integer_programs(&mut self) {
         let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
@@ -54,17 +54,17 @@ impl Run<'_, '_> {
         reduced: Option<&Arc<Reduced>>,
         claim: Option<&Claim>,
         pieces: usize,
-    ) -> Outcome {
+    ) -> SearchOutcome {
         match claim {
-            Some(Claim { point: Some(point), .. }) => Outcome::Refuted(point.clone()),
+            Some(Claim { point: Some(point), .. }) => SearchOutcome::Refuted(point.clone()),
             Some(claim) if claim.bound <= 0.0 => self.long_search(bound, reduced, pieces),
-            _ => Outcome::Open,
+            _ => SearchOutcome::Open,
         }
     }
 
-    fn long_search(&self, bound: Target, reduced: Option<&Arc<Reduced>>, pieces: usize) -> Outcome {
+    fn long_search(&self, bound: Target, reduced: Option<&Arc<Reduced>>, pieces: usize) -> SearchOutcome {
         let probe = || self.witnesses.probe(self.stage.layer, bound);
-        Search::new(self.question(bound), reduced).run(pieces, probe)
+        BranchAndBound::new(self.question(bound), reduced).run(pieces, probe)
     }
 
     /// What a mixed-integer program says about a bound.

@@ -1,8 +1,8 @@
 //! The techniques of the search, a file each, and the order in which they are tried.
 //!
-//! A file has what its [`Technique`] is called, and its [`Step`]s: when they are worth trying, whether they spend the
+//! A file has what its [`Technique`] is called, and its [`TechniqueStep`]s: when they are worth trying, whether they spend the
 //! layer's share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`]. What they
-//! have in common, from asking the checker to keeping a proof, is [`Run`]'s.
+//! have in common, from asking the checker to keeping a proof, is [`Analyzer`]'s.
 
 mod interval;
 mod linear;
@@ -14,7 +14,7 @@ mod tilt;
 mod witness;
 
 use crate::Engine;
-use crate::analysis::Run;
+use crate::analysis::Analyzer;
 
 /// A way to decide units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,16 +59,16 @@ pub(crate) enum Cost {
 }
 
 /// A part of a technique, as it is tried on a layer.
-pub(crate) struct Step {
+pub(crate) struct TechniqueStep {
     pub(crate) technique: Technique,
     pub(crate) cost: Cost,
     /// Whether there is anything to do.
-    pub(crate) when: fn(&Run<'_, '_>) -> bool,
-    pub(crate) attempt: fn(&mut Run<'_, '_>),
+    pub(crate) when: fn(&Analyzer<'_, '_>) -> bool,
+    pub(crate) attempt: fn(&mut Analyzer<'_, '_>),
 }
 
 /// What is tried, in this order.
-const PIPELINE: &[Step] = &[
+const PIPELINE: &[TechniqueStep] = &[
     interval::READ_OFF,
     witness::READ_OFF,
     linear::RECALL,
@@ -86,10 +86,10 @@ const PIPELINE: &[Step] = &[
 ];
 
 /// The same for the paper's way.
-const PAPER: &[Step] = &[milp::DECIDE];
+const PAPER: &[TechniqueStep] = &[milp::DECIDE];
 
 /// What an engine tries.
-pub(crate) fn pipeline(engine: Engine) -> &'static [Step] {
+pub(crate) fn pipeline(engine: Engine) -> &'static [TechniqueStep] {
     match engine {
         Engine::Auto | Engine::Bounds => PIPELINE,
         Engine::Milp => PAPER,

@@ -4,47 +4,47 @@
 use leo_check::{BoundProof, Target};
 use rayon::prelude::*;
 
-use super::{Cost, Step, Technique};
-use crate::analysis::{PIECES, Run};
-use crate::record;
-use crate::search::Outcome;
-use crate::search::split::Search;
-use crate::state::Draft;
+use super::{Cost, Technique, TechniqueStep};
+use crate::analysis::{Analyzer, PIECES};
+use crate::checkpoint::UnfinishedTree;
+use crate::proof_log;
+use crate::search::SearchOutcome;
+use crate::search::branch_and_bound::BranchAndBound;
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "split", in_words: "case distinctions", is_plain: false };
 
-pub(super) const SPLIT: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.split() };
+pub(super) const SPLIT: TechniqueStep =
+    TechniqueStep { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.split() };
 
 /// How many pieces are looked at for every bound before any gets more, and how many times as many it then gets.
 const FIRST_PIECES: usize = 64;
 const MORE_PIECES: usize = 4;
 
-impl Run<'_, '_> {
+impl Analyzer<'_, '_> {
     fn split(&mut self) {
         let open = self.open_bounds();
         let most = self.options.nodes.unwrap_or(PIECES);
         self.begin(TECHNIQUE, open.len());
         let this = &*self;
         let begin = |&bound: &Target| {
-            let mut search = Search::new(this.question(bound), this.reduced());
+            let mut search = BranchAndBound::new(this.question(bound), this.reduced());
             if let Some(draft) = this.stage.drafts.iter().find(|draft| draft.proof.target == bound) {
                 search.go_on(draft.proof.tree.clone(), &draft.open);
             }
-            (bound, search, Outcome::Open)
+            (bound, search, SearchOutcome::Open)
         };
-        let mut searches: Vec<(Target, Search<'_>, Outcome)> = open.iter().map(begin).collect();
+        let mut searches: Vec<(Target, BranchAndBound<'_>, SearchOutcome)> = open.iter().map(begin).collect();
         let mut pieces = FIRST_PIECES;
         loop {
             searches.par_iter_mut().with_max_len(1).for_each(|(bound, search, outcome)| {
-                if matches!(outcome, Outcome::Open) {
+                if matches!(outcome, SearchOutcome::Open) {
                     *outcome = search.run(pieces.min(most), || this.witnesses.probe(this.stage.layer, *bound));
-                    if !matches!(outcome, Outcome::Open) {
+                    if !matches!(outcome, SearchOutcome::Open) {
                         this.one_done();
                     }
                 }
             });
-            let is_open = searches.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Open));
+            let is_open = searches.iter().any(|(_, _, outcome)| matches!(outcome, SearchOutcome::Open));
             if !is_open || pieces >= most || this.budget.is_exhausted() {
                 break;
             }
@@ -54,10 +54,10 @@ impl Run<'_, '_> {
         let keeps = this.options.keep.is_some() || goes_on;
         let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
         for (target, search, outcome) in searches {
-            if keeps && matches!(outcome, Outcome::Open) {
+            if keeps && matches!(outcome, SearchOutcome::Open) {
                 let (mut tree, open) = search.draft();
-                record::trim(&mut tree, this.network, this.checker.ranges(), false);
-                drafts.push(Draft { proof: BoundProof { target, tree }, open });
+                proof_log::trim(&mut tree, this.network, this.checker.ranges(), false);
+                drafts.push(UnfinishedTree { proof: BoundProof { target, tree }, open });
             }
             outcomes.push((target, outcome, None));
         }

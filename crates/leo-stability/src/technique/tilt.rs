@@ -1,19 +1,19 @@
 //! Linear bounds with tilted lines above units of the first layer (the inequalities of Anderson et al. 2020, mixed),
 //! and slopes chosen with them: for what is open, and to tighten the bounds of the layers before.
 
-use leo_check::{Lines, Target};
+use leo_check::{Relaxation, Target};
 use leo_network::LayerId;
 use rayon::prelude::*;
 
-use super::{Cost, Step, Technique};
-use crate::analysis::{Run, has_exact_intervals};
+use super::{Cost, Technique, TechniqueStep};
+use crate::analysis::{Analyzer, has_exact_intervals};
 use crate::bounds::refine;
 use crate::bounds::relaxed::is_open;
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "tilt", in_words: "tilted lines", is_plain: false };
 
 /// Makes the ranges narrower of a layer before the first one that needed that.
-pub(super) const NARROW: Step = Step {
+pub(super) const NARROW: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Little,
     when: |run| run.stage.layer.index() < run.narrow,
@@ -21,7 +21,7 @@ pub(super) const NARROW: Step = Step {
 };
 
 /// The first layer whose ranges could be narrower is made so, and all that follow are looked at again.
-pub(super) const GO_BACK: Step = Step {
+pub(super) const GO_BACK: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Little,
     when: |run| run.narrow < run.stage.layer.index() && run.is_open(),
@@ -34,10 +34,14 @@ pub(super) const GO_BACK: Step = Step {
 };
 
 /// Bounds what is open.
-pub(super) const TILT: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.tilted_lines() };
+pub(super) const TILT: TechniqueStep = TechniqueStep {
+    technique: TECHNIQUE,
+    cost: Cost::Share,
+    when: |run| run.is_open(),
+    attempt: |run| run.tilted_lines(),
+};
 
-impl Run<'_, '_> {
+impl Analyzer<'_, '_> {
     /// Lines that are tilted, for what is open.
     fn tilted_lines(&mut self) {
         let open = self.open_bounds();
@@ -67,7 +71,7 @@ impl Run<'_, '_> {
         self.prove_lines(TECHNIQUE, &bounds, lines);
     }
 
-    fn best_lines(&self, bounds: &[Target], stop_at_sign: bool) -> Vec<Lines> {
+    fn best_lines(&self, bounds: &[Target], stop_at_sign: bool) -> Vec<Relaxation> {
         let best = |&bound: &Target| {
             let lines = refine::best_lines(&self.question(bound), stop_at_sign);
             self.one_done();

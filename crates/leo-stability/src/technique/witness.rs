@@ -1,34 +1,38 @@
 //! Inputs that show units on both sides: projected gradient ascent (PGD, Madry et al. 2018) on pre-activations, from
 //! better starts the longer it takes.
 
-use super::{Cost, Step, Technique};
-use crate::analysis::Run;
-use crate::bounds::Known;
-use crate::witness::Effort;
+use super::{Cost, Technique, TechniqueStep};
+use crate::analysis::Analyzer;
+use crate::bounds::KnownRanges;
+use crate::witness::PgdBudget;
 
 pub(super) const TECHNIQUE: Technique = Technique { name: "witness", in_words: "inputs that show it", is_plain: false };
 
 /// Decides what the points decide that were looked at.
-pub(super) const READ_OFF: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Nothing, when: |_| true, attempt: |run| run.settle_unstable(TECHNIQUE) };
+pub(super) const READ_OFF: TechniqueStep = TechniqueStep {
+    technique: TECHNIQUE,
+    cost: Cost::Nothing,
+    when: |_| true,
+    attempt: |run| run.settle_unstable(TECHNIQUE),
+};
 
 /// Looks where linear bounds are attained, and climbs from there.
-pub(super) const CLIMB: Step =
-    Step { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.climb() };
+pub(super) const CLIMB: TechniqueStep =
+    TechniqueStep { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.climb() };
 
 /// Climbs from many points, with shrinking steps.
-pub(super) const ASCEND: Step = Step {
+pub(super) const ASCEND: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Little,
     when: |run| run.is_open(),
-    attempt: |run| run.search_harder(Effort::SHORT),
+    attempt: |run| run.search_harder(PgdBudget::SHORT),
 };
 
 /// The same, and longer.
-pub(super) const ASCEND_LONGER: Step =
-    Step { cost: Cost::Share, attempt: |run| run.search_harder(Effort::LONG), ..ASCEND };
+pub(super) const ASCEND_LONGER: TechniqueStep =
+    TechniqueStep { cost: Cost::Share, attempt: |run| run.search_harder(PgdBudget::LONG), ..ASCEND };
 
-impl Run<'_, '_> {
+impl Analyzer<'_, '_> {
     fn climb(&mut self) {
         let open: Vec<usize> =
             (0..self.stage.verdicts.len()).filter(|&unit| self.stage.verdicts[unit].is_none()).collect();
@@ -38,7 +42,7 @@ impl Run<'_, '_> {
         }
         let open_bounds = self.open_bounds();
         let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
-        let known = Known { network, domain, layer: self.stage.layer, ranges };
+        let known = KnownRanges { network, domain, layer: self.stage.layer, ranges };
         self.witnesses.look_at_corners(known, &open_bounds, &self.budget);
         self.witnesses.settle_doubts(self.stage.layer, &open, &self.budget);
         self.witnesses.climb(self.stage.layer, &open, &self.budget);
@@ -47,7 +51,7 @@ impl Run<'_, '_> {
     }
 
     /// Looks once more for the inputs that open units lack.
-    fn search_harder(&mut self, effort: Effort) {
+    fn search_harder(&mut self, effort: PgdBudget) {
         let open = self.open_bounds();
         self.begin(TECHNIQUE, open.len());
         self.witnesses.search_harder(self.stage.layer, &open, effort, self.options.seed, &self.budget);

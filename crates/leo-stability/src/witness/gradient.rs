@@ -2,11 +2,11 @@
 
 use leo_network::{LayerId, Network, ValueId, Values};
 
-use crate::walk;
+use crate::adjoint;
 
 /// For each row of a batch that was evaluated to `values`, the gradient at its point of one element of `value`, row-major.
 pub fn gradients(network: &Network, value: ValueId, values: Values<'_, f64>, elements: &[usize]) -> Vec<f64> {
-    let first = walk::elements(network.shape(value).elements(), elements.iter().map(|&element| (element, 1.0)));
+    let first = adjoint::elements(network.shape(value).elements(), elements.iter().map(|&element| (element, 1.0)));
     let slopes = |layer: LayerId, flow: &mut [f64], _: &mut [f64]| {
         let of = network.activation(layer);
         for (number, &input) in flow.iter_mut().zip(values.get(network.pre_activation(layer))) {
@@ -15,5 +15,5 @@ pub fn gradients(network: &Network, value: ValueId, values: Values<'_, f64>, ele
             *number = if slope == 0.0 { 0.0 } else { slope * *number };
         }
     };
-    walk::back(network, value, first, slopes).coefficients
+    adjoint::back(network, value, first, slopes).coefficients
 }

@@ -5,8 +5,8 @@
 //! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
 //! part of the way, and look again. Where better bounds do not settle a unit either, [`ascent`] looks longer.
 
-mod ascent;
 pub(crate) mod gradient;
+mod pgd;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use leo_network::{
 };
 use rayon::prelude::*;
 
-use crate::bounds::Known;
-use crate::bounds::relaxed::Pass;
+use crate::bounds::KnownRanges;
+use crate::bounds::relaxed::RelaxedPass;
 use crate::budget::Budget;
-pub(crate) use ascent::Effort;
 use gradient::gradients;
+pub(crate) use pgd::PgdBudget;
 
 /// Random points, half of them corners, that every search begins with.
 const RANDOM_POINTS: usize = 64;
@@ -53,7 +53,7 @@ struct Best {
 }
 
 /// A point that is better than the best before for one sign of one unit.
-struct Found {
+struct Improvement {
     layer: LayerId,
     target: Target,
     value: f64,
@@ -120,12 +120,12 @@ impl<'n> Witnesses<'n> {
     pub(crate) fn look_at(&mut self, points: &[f64]) {
         let blocks = points.par_chunks(self.block * self.domain.len());
         let found = blocks.map_init(|| self.evaluator.workspace(), |workspace, block| self.scan(workspace, block));
-        let found: Vec<Vec<Found>> = found.collect();
+        let found: Vec<Vec<Improvement>> = found.collect();
         self.keep(found);
     }
 
     /// Evaluates a block of points, and says for which units they are better than what is known, or as good: later points are chosen with more care.
-    fn scan(&self, workspace: &mut Workspace<f64>, points: &[f64]) -> Vec<Found> {
+    fn scan(&self, workspace: &mut Workspace<f64>, points: &[f64]) -> Vec<Improvement> {
         let inputs = self.domain.len();
         let mut block = points.to_vec();
         self.domain.clamp(&mut block);
@@ -150,7 +150,7 @@ impl<'n> Witnesses<'n> {
                 let better = Target::both(unit).into_iter().zip(best).filter(|(_, (_, row))| *row != usize::MAX);
                 for (target, (value, row)) in better {
                     let point = shared[row].get_or_insert_with(|| block[row * inputs..][..inputs].into()).clone();
-                    found.push(Found { layer, target, value, point });
+                    found.push(Improvement { layer, target, value, point });
                 }
             }
         }
@@ -158,8 +158,8 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Keeps what is better, block by block. What is certain stays.
-    fn keep(&mut self, found: Vec<Vec<Found>>) {
-        for Found { layer, target, value, point } in found.into_iter().flatten() {
+    fn keep(&mut self, found: Vec<Vec<Improvement>>) {
+        for Improvement { layer, target, value, point } in found.into_iter().flatten() {
             let best = &mut self.best[layer.index()][target.unit][target.side as usize];
             if value >= best.value && !best.certain {
                 *best = Best { value, point, examined: false, certain: false };
@@ -303,12 +303,12 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
-    pub(crate) fn look_at_corners(&mut self, known: Known<'_>, bounds: &[Target], budget: &Budget<'_>) {
+    pub(crate) fn look_at_corners(&mut self, known: KnownRanges<'_>, bounds: &[Target], budget: &Budget<'_>) {
         if bounds.is_empty() {
             // Even a workspace for nothing takes time that grows with the network.
             return;
         }
-        let found: Vec<Vec<Found>> = bounds
+        let found: Vec<Vec<Improvement>> = bounds
             .par_chunks(self.block)
             .map_init(
                 || self.evaluator.workspace(),
@@ -316,7 +316,7 @@ impl<'n> Witnesses<'n> {
                     if budget.is_exhausted() {
                         return Vec::new();
                     }
-                    let mut pass = Pass::new(known, &[], bounds.len());
+                    let mut pass = RelaxedPass::new(known, &[], bounds.len());
                     pass.backward(bounds);
                     self.scan(workspace, &pass.corners)
                 },
@@ -339,7 +339,7 @@ impl<'n> Witnesses<'n> {
                 return;
             }
             let rows = (self.block / STRIDES.len()).max(1);
-            let found: Vec<Vec<Found>> = lacking
+            let found: Vec<Vec<Improvement>> = lacking
                 .par_chunks(rows)
                 .map_init(|| self.evaluator.workspace(), |workspace, lacking| self.step(workspace, layer, lacking))
                 .collect();
@@ -348,7 +348,7 @@ impl<'n> Witnesses<'n> {
     }
 
     /// From the best point of each of these units and signs, goes uphill, and looks there.
-    fn step(&self, workspace: &mut Workspace<f64>, layer: LayerId, lacking: &[Target]) -> Vec<Found> {
+    fn step(&self, workspace: &mut Workspace<f64>, layer: LayerId, lacking: &[Target]) -> Vec<Improvement> {
         let (inputs, value) = (self.domain.len(), self.network.pre_activation(layer));
         let point = |&target: &Target| self.best(layer, target).point.iter().copied();
         let starts: Vec<f64> = lacking.iter().flat_map(point).collect();

@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use leo_compress::{CompressError, Method, Tolerance, compress};
-use leo_network::{Domain, DomainError, FileError, Format, Model, write_atomically};
+use leo_formats::{FileError, Format, Model, write_atomically};
+use leo_network::{Domain, DomainError};
 use leo_stability::{Options, Status, analyze};
 use serde::Serialize;
 
 pub use paper::{Estimate, Measure, PAPER, Published, Setting};
 pub use tables::{Line, Tables};
 
-use crate::jobs::{End, Job, Outcome, Session, TrainError};
+use crate::jobs::{End, Job, Session, TrainError, TrainingOutcome};
 use crate::recipe::Recipe;
 
 /// What to repeat of the paper's experiment.
@@ -40,7 +41,7 @@ pub struct Experiment {
 
 /// A network of the experiment and what came of it.
 #[derive(Clone, Debug)]
-pub struct Network {
+pub struct ExperimentNetwork {
     /// Which of the settings.
     pub setting: Setting,
     /// Its seed.
@@ -48,11 +49,11 @@ pub struct Network {
     /// Its file, in the experiment's folder.
     pub file: String,
     /// What came of its training.
-    pub outcome: Outcome,
+    pub outcome: TrainingOutcome,
     /// What its units are on [0, 1].
     pub stability: Stability,
     /// What each way of compressing removes, in the order of [`Way::ALL`].
-    pub removed: [Removed; 3],
+    pub removed: [RemovedCounts; 3],
 }
 
 /// A way of compressing.
@@ -100,7 +101,7 @@ impl Way {
 
 /// What compressing a network with two hidden layers removes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Removed {
+pub struct RemovedCounts {
     /// How many units of each layer.
     pub units: [usize; 2],
     /// Of how many there are, in both layers.
@@ -111,7 +112,7 @@ pub struct Removed {
     pub seconds: f64,
 }
 
-impl Removed {
+impl RemovedCounts {
     fn by(way: Way, model: &Model, domain: &Domain) -> Result<Self, ReproduceError> {
         let Format::Onnx(document) = model.format() else { return Ok(Self::default()) };
         let start = Instant::now();
@@ -172,7 +173,7 @@ impl Stability {
     }
 }
 
-impl Network {
+impl ExperimentNetwork {
     /// What is known of it. Some measures depend on the way it is compressed, and some do not.
     pub fn get(&self, measure: Measure, way: Way) -> f64 {
         let removed = &self.removed[way as usize];
@@ -252,7 +253,7 @@ impl Experiment {
         for (Job { recipe, path }, end) in jobs.iter().zip(ends) {
             let outcome = match end {
                 End::Done(outcome) => outcome,
-                End::Stopped => continue,
+                End::StopReason => continue,
                 End::Diverged(epoch) => {
                     diverged = Some(ReproduceError::Diverged { path: path.clone(), epoch });
                     continue;
@@ -262,9 +263,16 @@ impl Experiment {
             let model = Model::load(path)?;
             let domain = Domain::uniform(model.network().input().elements(), 0.0, 1.0)?;
             let stability = Stability::of(&model, &domain)?;
-            let [leo, exact, full] = Way::ALL.map(|way| Removed::by(way, &model, &domain));
+            let [leo, exact, full] = Way::ALL.map(|way| RemovedCounts::by(way, &model, &domain));
             let removed = [leo?, exact?, full?];
-            done.push(Network { setting, seed: recipe.seed, file: recipe.file_name(), outcome, stability, removed });
+            done.push(ExperimentNetwork {
+                setting,
+                seed: recipe.seed,
+                file: recipe.file_name(),
+                outcome,
+                stability,
+                removed,
+            });
             compressed(done.len(), jobs.len());
         }
         let tables = Tables::new(self, done);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::paper::{Estimate, Measure, Published, Setting};
-use super::{Experiment, NETWORKS, Network, PLOT, Removed, Stability, Way};
+use super::{Experiment, ExperimentNetwork, NETWORKS, PLOT, RemovedCounts, Stability, Way};
 
 /// Ours beside the paper's.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Tables {
     /// One line a setting.
     pub lines: Vec<Line>,
     /// Every network that is done.
-    pub networks: Vec<Network>,
+    pub networks: Vec<ExperimentNetwork>,
 }
 
 /// A setting, in the paper and here.
@@ -46,9 +46,10 @@ impl Line {
 }
 
 impl Tables {
-    pub(super) fn new(experiment: &Experiment, networks: Vec<Network>) -> Self {
+    pub(super) fn new(experiment: &Experiment, networks: Vec<ExperimentNetwork>) -> Self {
         let line = |&paper: &Published| {
-            let ours: Vec<&Network> = networks.iter().filter(|network| network.setting == paper.setting).collect();
+            let ours: Vec<&ExperimentNetwork> =
+                networks.iter().filter(|network| network.setting == paper.setting).collect();
             let estimate = |measure, way| {
                 let values: Vec<f64> = ours.iter().map(|network| network.get(measure, way)).collect();
                 Estimate::of(&values)
@@ -76,14 +77,14 @@ impl Tables {
             let _ = write!(csv, "{way}_removed_1,{way}_removed_2,{way}_delta,");
         }
         csv += "file\n";
-        for Network { setting, seed, file, outcome, stability, removed } in &self.networks {
+        for ExperimentNetwork { setting, seed, file, outcome, stability, removed } in &self.networks {
             let (Setting { width, l1 }, accuracy) = (setting, outcome.test_accuracy);
             let (train, loss) = (outcome.train_accuracy, outcome.loss);
             let Stability { active: [active_1, active_2], inactive: [inactive_1, inactive_2], undecided, .. } =
                 stability;
             let units = format!("{active_1},{active_2},{inactive_1},{inactive_2},{undecided}");
             let _ = write!(csv, "{width},{l1},{seed},{accuracy},{train},{loss},{units},");
-            for Removed { units: [first, second], delta, .. } in removed {
+            for RemovedCounts { units: [first, second], delta, .. } in removed {
                 let _ = write!(csv, "{first},{second},{delta:e},");
             }
             let _ = writeln!(csv, "{NETWORKS}/{file}");
@@ -143,7 +144,7 @@ impl Tables {
                 measures.map(|measure| (measure.name().to_owned(), json!(numbers(measure)))).collect();
             json!({ "width": line.setting().width, "l1": line.setting().l1, "networks": line.networks, "measures": measures })
         };
-        let network = |network: &Network| {
+        let network = |network: &ExperimentNetwork| {
             json!({
                 "width": network.setting.width,
                 "l1": network.setting.l1,

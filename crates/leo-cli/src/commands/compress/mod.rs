@@ -8,31 +8,32 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use leo_check::{Certificate, Sealed, verify_watched};
+use leo_check::{Certificate, HashedModel, verify_watched};
 use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, observe, settled_answers};
-use leo_network::onnx::{Document, Float};
-use leo_network::{Domain, Format, Model, Numbers, is_same_file, read_text_file};
+use leo_formats::onnx::{Document, Float};
+use leo_formats::{Format, Model, is_same_file, read_text_file};
+use leo_network::{Domain, Numbers};
 use leo_stability::Status;
 
-use crate::accuracy::{self, Accuracy};
 use crate::args::{Compress, FloatName, MethodName};
-use crate::console::{Console, as_argument, in_shell};
-use crate::domain::Bounds;
-use crate::files;
-use crate::inputs::{self, Inputs};
-use crate::interrupt::{self, Interrupted};
-use crate::output::operators;
-use crate::progress::{AnalysisBar, CheckBar};
-use crate::report::{Outcome, Page};
-use crate::resume::Resume;
-use crate::search;
-use summary::{Kept, Parts, Report, Size, Steps};
+use crate::report::{Page, ReportedChange};
+use crate::request::accuracy::{self, Accuracy};
+use crate::request::domain::DomainSummary;
+use crate::request::files;
+use crate::request::inputs::{self, Inputs};
+use crate::request::resume::Resume;
+use crate::request::search;
+use crate::terminal::console::{Console, as_argument, in_shell};
+use crate::terminal::interrupt::{self, Interrupted};
+use crate::terminal::output::operators;
+use crate::terminal::progress::{AnalysisBar, CheckBar};
+use summary::{Parts, PinnedLayer, Report, Size, Steps};
 
 pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let sealed = Sealed::load(&arguments.model)?;
+    let sealed = HashedModel::load(&arguments.model)?;
     let external = sealed.model.external_files();
     let read = read_by(arguments, &external);
     let targets = Targets::new(arguments, &read)?;
@@ -138,7 +139,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let names = reasons::layer_names(old);
     let kept = |pinned: &Pinned| {
         let units = old.width(pinned.layer);
-        Kept { layer: names[pinned.layer.index()].clone(), units, reason: pinned.reason.clone() }
+        PinnedLayer { layer: names[pinned.layer.index()].clone(), units, reason: pinned.reason.clone() }
     };
     let units = compressed.history.layers.iter().flat_map(|layer| &layer.units);
     let unstable = units.filter(|unit| unit.status == Status::Unstable).count();
@@ -153,7 +154,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
         },
         tolerance: options.tolerance().to_string(),
         bit_exact: arguments.bit_exact,
-        domain: Bounds::new(domain),
+        domain: DomainSummary::new(domain),
         samples: inputs.counted,
         before: Size::of(&before)?,
         after: Size::of(&compressed.document)?,
@@ -286,7 +287,7 @@ impl<'a> Targets<'a> {
             domain: report.domain.to_string(),
             network: before.network(),
             layers: &compressed.history.layers,
-            outcome: Some(Outcome {
+            outcome: Some(ReportedChange {
                 network: compressed.document.network(),
                 history: &compressed.history,
                 changed: compressed.changed,
@@ -309,13 +310,13 @@ impl<'a> Targets<'a> {
 
 /// The certificate, as it is when it is read again, checked against both files as they are when they are read again; and the second file's fingerprint.
 fn certify(
-    first: &Sealed,
+    first: &HashedModel,
     bytes: &[u8],
     compressed: &Compressed,
     domain: &Domain,
     console: &Console,
 ) -> Result<(Certificate, String)> {
-    let second = Sealed::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
+    let second = HashedModel::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
     let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
     if let Err(refusal) = verify_watched::<f64>(first, &second, &certificate, &CheckBar::new(console)) {

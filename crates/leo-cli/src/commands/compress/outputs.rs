@@ -1,19 +1,19 @@
 //! What is known of each output: how far it can move, how far it was seen to, and what single precision makes of it.
 
 use leo_check::Certificate;
-use leo_compress::{Compressed, Measured, Observed};
-use leo_network::onnx::Document;
+use leo_compress::{Compressed, LargestDifference, Measured};
+use leo_formats::onnx::Document;
 use serde::Serialize;
 
-use crate::number::{short, upper};
-use crate::output::one_line;
+use crate::terminal::number::{short, upper};
+use crate::terminal::output::one_line;
 
 /// Up to what part of what an output reaches a bound is good for something.
 const USEFUL: f64 = 0.1;
 
 /// Numbers about one output.
 #[derive(Serialize)]
-pub struct Output {
+pub struct OutputReport {
     /// What the file calls it.
     pub name: String,
     /// Proved: none of its elements moves by more, anywhere on the domain.
@@ -61,11 +61,16 @@ impl From<&Measured> for Single {
 }
 
 /// All outputs of a file.
-pub fn outputs(file: &Document, compressed: &Compressed, certificate: &Certificate, seen: &[Observed]) -> Vec<Output> {
+pub fn outputs(
+    file: &Document,
+    compressed: &Compressed,
+    certificate: &Certificate,
+    seen: &[LargestDifference],
+) -> Vec<OutputReport> {
     let of_output = |(index, &value): (usize, &leo_network::ValueId)| {
         let (delta, scales) = (&certificate.delta[index], &compressed.scales[index]);
         let measured = compressed.single.as_ref().map(|single| Single::from(&single[index]));
-        Output {
+        OutputReport {
             name: file.name_of(value).map_or_else(|| format!("output {index}"), str::to_owned),
             delta: delta.largest(),
             worst: worst(scales, |element| delta.at(element)),
@@ -85,7 +90,7 @@ fn worst(scales: &[f64], delta: impl Fn(usize) -> f64) -> Worst {
     Worst { element, delta: delta(element), scale: scales[element], relative }
 }
 
-impl Output {
+impl OutputReport {
     /// How far the worst element moves beside what it reaches, if it can move at all.
     pub fn worst_in_words(&self) -> Option<String> {
         let Worst { element, delta, scale, relative } = &self.worst;

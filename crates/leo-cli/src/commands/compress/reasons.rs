@@ -5,8 +5,8 @@ use leo_network::{LayerId, Network};
 use leo_stability::Status;
 use serde::Serialize;
 
-use crate::number::short;
-use crate::output::{counted, grouped, listed, one_line};
+use crate::terminal::number::short;
+use crate::terminal::output::{counted, grouped, listed, one_line};
 
 /// The section of the guide about networks of which little goes.
 const SECTION: &str = "docs/guide.md, \"When little is removed\"";

@@ -6,19 +6,19 @@ use std::io::Write;
 use anyhow::Result;
 use comfy_table::CellAlignment::{Left, Right};
 use leo_compress::Compressed;
+use leo_formats::onnx::Document;
 use leo_network::Network;
-use leo_network::onnx::Document;
 use serde::Serialize;
 
-use crate::accuracy::Accuracy;
-use crate::console::{Console, good};
-use crate::domain::Bounds;
-use crate::number::{duration, percent, short, upper};
-use crate::output::{counted, grouped, listed, one_line};
-use crate::samples::Samples;
-use crate::stability::{self, LayerReport, Totals};
+use crate::report::stability::{self, LayerReport, Totals};
+use crate::request::accuracy::Accuracy;
+use crate::request::domain::DomainSummary;
+use crate::request::samples::SampleCount;
+use crate::terminal::console::{Console, good};
+use crate::terminal::number::{duration, percent, short, upper};
+use crate::terminal::output::{counted, grouped, listed, one_line};
 
-use super::outputs::Output;
+use super::outputs::OutputReport;
 use super::reasons::{Silent, Stays, Would, what_else};
 
 /// What was done. Also the shape of the JSON: fields may join, these stay.
@@ -30,10 +30,10 @@ pub struct Report {
     pub method: &'static str,
     pub tolerance: String,
     pub bit_exact: bool,
-    pub domain: Bounds,
+    pub domain: DomainSummary,
     /// With --data, what the samples were good for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub samples: Option<Samples>,
+    pub samples: Option<SampleCount>,
     pub before: Size,
     pub after: Size,
     /// How many units each rule removed.
@@ -43,7 +43,7 @@ pub struct Report {
     /// How many linear functions pass beside layers instead, by no ReLU.
     pub paths: usize,
     /// Layers that could not change, and why.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<PinnedLayer>,
     /// Units that are always on or off, and stay.
     pub stays: Vec<Stays>,
     /// Whether few units went.
@@ -63,7 +63,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub before_operators: Vec<String>,
     /// Each output.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputReport>,
     /// With --data, of how many samples it is proved that the largest number of the only output is still the same one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<usize>,
@@ -116,7 +116,7 @@ impl Size {
 }
 
 #[derive(Serialize)]
-pub struct Kept {
+pub struct PinnedLayer {
     pub layer: String,
     pub units: usize,
     pub reason: String,
@@ -186,7 +186,7 @@ impl Report {
     /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        for Kept { layer, units, reason } in self.kept.iter().take(MOST_LAYERS) {
+        for PinnedLayer { layer, units, reason } in self.kept.iter().take(MOST_LAYERS) {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
         }
         if self.kept.len() > MOST_LAYERS {
@@ -223,11 +223,11 @@ impl Report {
 
     /// More about how far outputs can move.
     pub fn details(&self) -> Vec<String> {
-        let by_relative = |a: &&Output, b: &&Output| {
-            let relative = |output: &Output| output.worst.relative.unwrap_or(f64::INFINITY);
+        let by_relative = |a: &&OutputReport, b: &&OutputReport| {
+            let relative = |output: &OutputReport| output.worst.relative.unwrap_or(f64::INFINITY);
             relative(a).total_cmp(&relative(b))
         };
-        let worst = self.outputs.iter().max_by(by_relative).and_then(Output::worst_in_words);
+        let worst = self.outputs.iter().max_by(by_relative).and_then(OutputReport::worst_in_words);
         let is_only = self.outputs.len() == 1;
         let single = self.outputs.iter().take(MOST_OUTPUTS).filter_map(move |output| output.single_in_words(is_only));
         let more = self.outputs.len().saturating_sub(MOST_OUTPUTS);

@@ -1,0 +1,9 @@
+//! Rewriting: which parts of a network can change, what they are to become, and what became of every unit.
+
+pub(crate) mod certify;
+pub(crate) mod draft;
+pub(crate) mod history;
+pub(crate) mod plan;
+pub(crate) mod region;
+pub(crate) mod rewrite;
+pub(crate) mod round;

@@ -1,0 +1,127 @@
+//! One round: from the search for stable units to a rewritten file, and the proof of what that does.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use leo_check::{Difference, difference, single_errors};
+use leo_formats::onnx::Document;
+use leo_network::Domain;
+use leo_stability::{Status, analyze};
+use sha2::{Digest, Sha256};
+
+use crate::compare::reference::Reference;
+use crate::compress::{CompressError, Compressed, Method, Options};
+use crate::method::attempts::{Attempts, Taken};
+use crate::rewriting::certify::RewriteStep;
+use crate::rewriting::history::History;
+use crate::rewriting::region;
+use crate::rewriting::rewrite::{Original, RewrittenFile};
+use crate::tolerance::{Costs, Tolerance};
+use crate::why::{Obstacles, Why, staying};
+
+/// Where files say how far they may have been approximated. They say so too if nothing was: in the smaller network something might be, and twice would not
+/// be once.
+const SPENT: &str = "leo.approximated";
+
+/// Whether a file says that it was approximated already on this domain, with a tolerance no smaller than this.
+pub(crate) fn is_spent(document: &Document, tolerance: Tolerance, domain: &Domain) -> bool {
+    let spent = document.metadata(SPENT).and_then(|spent| spent.split_once(" on "));
+    spent.is_some_and(|(spent, on)| {
+        on == fingerprint(domain) && spent.parse().is_ok_and(|spent| tolerance.is_within(spent))
+    })
+}
+
+/// Which inputs a domain has, in a few letters.
+fn fingerprint(domain: &Domain) -> String {
+    let mut hash = Sha256::new();
+    domain.identity().iter().for_each(|number| hash.update(number.to_le_bytes()));
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Once from the search for stable units to a rewritten file.
+pub(crate) struct Round<'a> {
+    pub(crate) domain: &'a Domain,
+    pub(crate) options: &'a Options<'a>,
+    pub(crate) tolerance: Tolerance,
+    /// What is seen of the network that was given.
+    pub(crate) reference: &'a Reference<'a>,
+    pub(crate) is_first: bool,
+    /// When no more ways to rewrite are to be tried.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Round<'_> {
+    /// The rewritten file, if anything is gained.
+    pub(crate) fn go(&self, compressed: &mut Compressed) -> Result<Option<Document>, CompressError> {
+        let start = Instant::now();
+        let document = compressed.document.clone();
+        let analysis = analyze(document.network(), self.domain, &self.options.stability)?;
+        // Whoever asked it to stop does not want a result, even if everything happened to be decided by then.
+        ensure_wanted(self.options)?;
+        compressed.times.stability += start.elapsed();
+        let regions = region::find(&analysis.facts, &document, !self.options.bit_exact);
+        if self.is_first {
+            let units = analysis.layers.iter().flat_map(|layer| &layer.units);
+            compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
+            compressed.stopped = analysis.stopped;
+            compressed.history = History::begin(&analysis.layers);
+            compressed.pinned.clone_from(&regions.pinned);
+            let errors = || single_errors(document.network(), analysis.facts.ranges());
+            compressed.errors = document.is_plainly_single().then(errors).map(|errors| [errors.clone(), errors]);
+        }
+        let is_exact = self.tolerance == Tolerance::Zero;
+        let tolerances = self.tolerance.of_outputs(&self.reference.scales, document.float());
+        let mut attempts = Attempts {
+            options: self.options,
+            original: Original { document: &document, facts: &analysis.facts, regions: &regions },
+            reference: self.reference,
+            costs: (!is_exact).then(|| Costs::new(&analysis.facts, &tolerances)),
+            tolerances,
+            deadline: self.deadline,
+            obstacles: Obstacles {
+                otherwise: match (self.options.bit_exact, self.options.method) {
+                    (true, _) => Some(Why::NewNumbers),
+                    (false, Method::Leo) => Some(Why::NoRule),
+                    (false, Method::Full) => None,
+                },
+                ..Obstacles::default()
+            },
+        };
+        let taken = attempts.run(compressed)?;
+        ensure_wanted(self.options)?;
+        let prospects = if self.is_first { attempts.prospects(taken.as_ref())? } else { Vec::new() };
+        let obstacles = attempts.obstacles;
+        let Some(Taken { written: RewrittenFile { document: new, removed, deviation, pairs }, approximation }) = taken
+        else {
+            if self.is_first {
+                compressed.staying = staying(&compressed.history, &regions, &obstacles);
+                compressed.prospects = prospects;
+                compressed.steps.push(RewriteStep::nothing(document.clone(), analysis.proof));
+            }
+            return Ok(None);
+        };
+        if let Some([_, errors]) = &mut compressed.errors {
+            let Difference { ranges, .. } = difference(&analysis.facts, new.network(), &pairs, true)?;
+            *errors = single_errors(new.network(), &ranges);
+        }
+        compressed.errors.take_if(|_| !new.is_plainly_single());
+        compressed.history.add(&removed, &pairs);
+        if self.is_first {
+            compressed.staying = staying(&compressed.history, &regions, &obstacles);
+            compressed.prospects = prospects;
+        }
+        compressed.add_delta(&deviation);
+        compressed.steps.push(RewriteStep { before: document.clone(), proof: analysis.proof, pairs });
+        compressed.approximation += approximation;
+        let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
+        Ok(Some(if is_exact { new } else { new.with_metadata(SPENT, &spent) }))
+    }
+}
+
+/// Sees to it that nobody has asked it to stop.
+pub(crate) fn ensure_wanted(options: &Options<'_>) -> Result<(), CompressError> {
+    match options.stability.stop {
+        Some(stop) if stop.load(Ordering::Relaxed) => Err(CompressError::Interrupted),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,89 @@
+//! Arithmetic with shapes: how exporters write "as many rows as there were".
+//!
+//! `x.view(x.size(0), -1)` in PyTorch becomes Shape, Gather, Unsqueeze and Concat in front of a Reshape. Here these
+//! operators are evaluated while the file is read, the unknown size of the batch being an entry of its own.
+
+use super::Call;
+use crate::onnx::Reason;
+use crate::onnx::dims::{Axis, DimEntry, resolve_axis};
+use crate::onnx::element::Int;
+use crate::onnx::import::{Importer, Value};
+use crate::onnx::tensor::{Tensor, TensorNumbers};
+use leo_network::{MAX_RANK, NetworkError};
+
+pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let dims = call.subject()?.dims();
+    let rank = dims.rank() as i64;
+    let bound = |name, default| {
+        let axis = call.int(name, default)?;
+        Ok::<_, Reason>((if axis < 0 { axis.saturating_add(rank) } else { axis }).clamp(0, rank) as usize)
+    };
+    let (start, end) = (bound("start", 0)?, bound("end", rank)?);
+    let entries = dims.axes()[start..end.max(start)].iter().map(|axis| match axis {
+        Axis::Batch(None) => DimEntry::Batch,
+        Axis::Batch(Some(extent)) | Axis::Fixed(extent) => DimEntry::Number(*extent as i64),
+    });
+    Ok(value(Int::I64, entries.collect(), false))
+}
+
+pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let (int, entries, _) =
+        entries(call.required(0)?).ok_or(Reason::NotAffine("gathers elements of something other than a shape"))?;
+    let indices = call.constant(1)?;
+    let TensorNumbers::Int(_, positions) = &indices.numbers else {
+        return Err(Reason::Unusable("has indices that are not whole numbers".to_owned()));
+    };
+    if indices.dims.len() > 1 {
+        return Err(NetworkError::mismatch(format!("gathers a tensor of shape {:?} from a shape", indices.dims)).into());
+    }
+    resolve_axis(call.int("axis", 0)?, 1)?;
+    let gathered = positions.iter().map(|&position| resolve_axis(position, entries.len()).map(|at| entries[at]));
+    Ok(value(int, gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
+}
+
+pub(super) fn concat(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let mut all = Vec::new();
+    let mut joined = None;
+    for input in call.inputs.iter().flatten() {
+        match entries(input) {
+            Some((int, ..)) if *joined.get_or_insert(int) != int => {
+                return Err(Reason::Unusable("joins shapes of different types".to_owned()));
+            }
+            Some((_, entries, false)) if all.len() + entries.len() <= MAX_RANK => all.extend(entries),
+            Some((_, _, false)) => return Err(NetworkError::TooManyAxes { rank: MAX_RANK + 1 }.into()),
+            Some((_, _, true)) => return Err(NetworkError::mismatch("joins single numbers").into()),
+            None => return Err(Reason::NotAffine("joins tensors other than shapes")),
+        }
+    }
+    resolve_axis(call.int("axis", 0)?, 1)?;
+    Ok(value(joined.unwrap_or(Int::I64), all, false))
+}
+
+/// The type and the entries of a shape, and whether it is a single number; `None` for anything else.
+fn entries(value: &Value) -> Option<(Int, Vec<DimEntry>, bool)> {
+    match value {
+        Value::Extents { int, entries, scalar } => Some((*int, entries.clone(), *scalar)),
+        Value::Constant(tensor) => match &tensor.numbers {
+            TensorNumbers::Int(int, numbers) if tensor.dims.len() <= 1 => {
+                Some((*int, numbers.iter().map(|&number| DimEntry::Number(number)).collect(), tensor.dims.is_empty()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A constant, unless the size of the batch is in it.
+fn value(int: Int, entries: Vec<DimEntry>, scalar: bool) -> Value {
+    let numbers = entries.iter().map(|entry| match entry {
+        DimEntry::Number(number) => Some(*number),
+        DimEntry::Batch => None,
+    });
+    match numbers.collect::<Option<Vec<i64>>>() {
+        None => Value::Extents { int, entries, scalar },
+        Some(numbers) => {
+            let dims = if scalar { vec![] } else { vec![numbers.len()] };
+            Value::Constant(Tensor { dims, numbers: TensorNumbers::Int(int, numbers) }.into())
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What each ONNX operator becomes, one function an operator, grouped by kin.
+
+mod arithmetic;
+mod extents;
+mod identity;
+mod layout;
+mod linear;
+mod tail;
+
+use std::path::Path;
+use std::rc::Rc;
+
+use super::dims::Dims;
+use super::import::{Computed, Importer, Value};
+use super::proto::{AttributeProto, NodeProto};
+use super::tensor::{Tensor, TensorNumbers};
+use super::{Reason, is_native};
+use leo_network::op::Relu;
+
+pub(super) use tail::tail_function;
+
+/// ONNX's numbers for the kinds of attributes that Leo reads.
+mod kind {
+    pub(super) const FLOAT: i32 = 1;
+    pub(super) const INT: i32 = 2;
+    pub(super) const TENSOR: i32 = 4;
+    pub(super) const FLOATS: i32 = 6;
+    pub(super) const INTS: i32 = 7;
+}
+
+/// How an operator is read.
+#[derive(Clone, Copy)]
+pub(super) struct Lowering {
+    /// What it becomes.
+    pub(super) lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>,
+    /// Whether it does what Leo is about. Such an operator cannot stand behind one that Leo does not know.
+    pub(super) ends_tail: bool,
+}
+
+/// The operators that Leo has a function for, in alphabetical order.
+const OPERATORS: &[(&str, Lowering)] = &[
+    ("Add", passive(arithmetic::add)),
+    ("BatchNormalization", essential(arithmetic::batch_normalization)),
+    ("Cast", passive(identity::cast)),
+    ("Concat", passive(extents::concat)),
+    ("Constant", passive(identity::constant)),
+    ("Div", passive(arithmetic::div)),
+    ("Dropout", passive(identity::dropout)),
+    ("Flatten", passive(layout::flatten)),
+    ("Gather", passive(extents::gather)),
+    ("Gemm", essential(linear::gemm)),
+    ("Identity", passive(identity::identity)),
+    ("MatMul", essential(linear::matmul)),
+    ("Mul", passive(arithmetic::mul)),
+    ("Relu", essential(relu)),
+    ("Reshape", passive(layout::reshape)),
+    ("Shape", passive(extents::shape)),
+    ("Squeeze", passive(layout::squeeze)),
+    ("Sub", passive(arithmetic::sub)),
+    ("Transpose", passive(layout::transpose)),
+    ("Unsqueeze", passive(layout::unsqueeze)),
+];
+
+/// The operators of `ai.onnx.ml`, ONNX's extension for what scikit-learn does, that Leo has a function for.
+const ML_OPERATORS: &[(&str, Lowering)] = &[("Scaler", passive(arithmetic::scaler))];
+
+/// Operators that are refused by name even after the last affine map: linear ones that Leo is yet to learn, and
+/// those that carry graphs of their own.
+const REFUSED: &[&str] = &[
+    "AveragePool",
+    "Conv",
+    "ConvTranspose",
+    "GRU",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "If",
+    "LSTM",
+    "Loop",
+    "MaxPool",
+    "RNN",
+    "Scan",
+];
+
+const fn passive(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+    Lowering { lower, ends_tail: false }
+}
+
+const fn essential(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+    Lowering { lower, ends_tail: true }
+}
+
+/// How Leo reads an operator, if it does.
+pub(super) fn lowering(domain: &str, operator: &str) -> Option<Lowering> {
+    let operators = match domain {
+        _ if is_native(domain) => OPERATORS,
+        "ai.onnx.ml" => ML_OPERATORS,
+        _ => &[],
+    };
+    operators.iter().find(|(name, _)| *name == operator).map(|&(_, lowering)| lowering)
+}
+
+/// Whether an operator is refused even in the tail.
+pub(super) fn refused_everywhere(operator: &str) -> bool {
+    REFUSED.contains(&operator)
+}
+
+/// The names of the operators that Leo has a function for.
+pub(super) fn supported() -> String {
+    OPERATORS.iter().chain(ML_OPERATORS).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn relu(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+    let x = call.computed(0)?;
+    importer.unary(Relu, x).map(Value::Computed)
+}
+
+/// A node with its inputs' values.
+pub(super) struct Call<'a> {
+    pub(super) node: &'a NodeProto,
+    pub(super) inputs: Vec<Option<Value>>,
+    pub(super) opset: i64,
+    pub(super) folder: Option<&'a Path>,
+    /// Whether the operator is ONNX's own and not an extension's.
+    pub(super) native: bool,
+    /// How Leo reads the operator, if it does.
+    pub(super) lowering: Option<Lowering>,
+}
+
+impl Call<'_> {
+    fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.node.attribute.iter().find(|attribute| attribute.name() == name)
+    }
+
+    fn int(&self, name: &str, default: i64) -> Result<i64, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::INT)).transpose()?;
+        Ok(attribute.map_or(default, |attribute| attribute.i()))
+    }
+
+    fn float(&self, name: &str, default: f32) -> Result<f64, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOAT)).transpose()?;
+        Ok(f64::from(attribute.map_or(default, |attribute| attribute.f())))
+    }
+
+    fn floats(&self, name: &str) -> Result<Vec<f64>, Reason> {
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOATS)).transpose()?;
+        Ok(attribute
+            .map_or_else(Vec::new, |attribute| attribute.floats.iter().map(|&float| f64::from(float)).collect()))
+    }
+
+    /// Input `index`, which the operator requires.
+    fn required(&self, index: usize) -> Result<&Value, Reason> {
+        self.optional(index).ok_or_else(|| Reason::Unusable(format!("has no input {index}, which it needs")))
+    }
+
+    /// Input `index`, if it is there and has a value.
+    fn optional(&self, index: usize) -> Option<&Value> {
+        self.inputs.get(index).and_then(Option::as_ref)
+    }
+
+    /// Input `index`, which must depend on the network's input.
+    fn computed(&self, index: usize) -> Result<&Computed, Reason> {
+        match self.required(index)? {
+            Value::Computed(computed) => Ok(computed),
+            other => Err(unusable(other, index, "computed from the network's input")),
+        }
+    }
+
+    /// Input `index`, which must be a constant.
+    fn constant(&self, index: usize) -> Result<&Rc<Tensor>, Reason> {
+        match self.required(index)? {
+            Value::Constant(tensor) => Ok(tensor),
+            other => Err(unusable(other, index, "a constant")),
+        }
+    }
+
+    /// The whole numbers of an input, or of the attribute that older versions have in its place.
+    fn ints(&self, attribute: &str, index: usize) -> Result<Option<Vec<i64>>, Reason> {
+        if let Some(attribute) = self.attribute(attribute) {
+            return Ok(Some(of_kind(attribute, kind::INTS)?.ints.clone()));
+        }
+        if self.optional(index).is_none() {
+            return Ok(None);
+        }
+        match &self.constant(index)?.numbers {
+            TensorNumbers::Int(_, values) => Ok(Some(values.clone())),
+            TensorNumbers::Float(..) => {
+                Err(Reason::Unusable(format!("has floats in input {index}, not whole numbers")))
+            }
+        }
+    }
+
+    /// Input 0 with its axes, whether it is a constant or computed.
+    fn subject(&self) -> Result<Subject<'_>, Reason> {
+        match self.required(0)? {
+            Value::Computed(computed) => Ok(Subject::Computed(computed)),
+            Value::Constant(tensor) => Ok(Subject::Constant(tensor)),
+            other => Err(unusable(other, 0, "a tensor that Leo can follow")),
+        }
+    }
+}
+
+/// The attribute, if it says that it is of this kind. One that is of another would be read as 0 or as nothing.
+fn of_kind(attribute: &AttributeProto, kind: i32) -> Result<&AttributeProto, Reason> {
+    if attribute.r#type() == kind {
+        Ok(attribute)
+    } else {
+        let (name, found) = (attribute.name(), attribute.r#type());
+        Err(Reason::Unusable(format!("has an attribute {name:?} of kind {found} that should be of kind {kind}")))
+    }
+}
+
+/// What an operator that only moves numbers around is applied to.
+enum Subject<'a> {
+    Computed(&'a Computed),
+    Constant(&'a Tensor),
+}
+
+impl Subject<'_> {
+    fn dims(&self) -> Dims {
+        match self {
+            Self::Computed(computed) => computed.dims.clone(),
+            Self::Constant(tensor) => Dims::fixed(&tensor.dims),
+        }
+    }
+}
+
+fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
+    let found = match value {
+        Value::Unreadable { name, error } => return Reason::Tensor { name: name.clone(), error: error.clone() },
+        Value::Constant(_) => "a constant".to_owned(),
+        Value::Computed(_) => "computed from the network's input".to_owned(),
+        Value::Extents { .. } => "computed from the size of the batch".to_owned(),
+        Value::Tail { .. } => "computed after the last affine map".to_owned(),
+        Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
+    };
+    Reason::Unusable(format!("has an input {index} that should be {wanted}, but is {found}"))
+}
