@@ -147,11 +147,11 @@ impl<'n, N: Number> Checker<'n, N> {
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
     pub fn prove_linear(&mut self, bounds: &[Target], lines: &[&Relaxation]) {
-        self.prove_linear_telling(bounds, lines, &|_| ());
+        self.prove_linear_with_progress(bounds, lines, &|_| ());
     }
 
     /// The same, and says from time to time how many bounds more are done.
-    pub(crate) fn prove_linear_telling(
+    pub(crate) fn prove_linear_with_progress(
         &mut self,
         bounds: &[Target],
         lines: &[&Relaxation],
@@ -176,19 +176,19 @@ impl<'n, N: Number> Checker<'n, N> {
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
     pub fn prove_splits(&mut self, bounds: &[BoundProof]) {
-        self.prove_splits_telling(bounds, &|_| (), &|| false);
+        self.prove_splits_with_progress(bounds, &|_| (), &|| false);
     }
 
     /// The same, unless it is told to stop before it is through; then nothing is proved by what it did not get to.
     ///
     /// # Panics
     /// As for [`Self::prove_splits`].
-    pub fn prove_splits_until(&mut self, bounds: &[BoundProof], stop: &(dyn Fn() -> bool + Sync)) {
-        self.prove_splits_telling(bounds, &|_| (), stop);
+    pub fn prove_splits_with_stop(&mut self, bounds: &[BoundProof], stop: &(dyn Fn() -> bool + Sync)) {
+        self.prove_splits_with_progress(bounds, &|_| (), stop);
     }
 
     /// The same, and says from time to time how many bounds more are done.
-    pub(crate) fn prove_splits_telling(
+    pub(crate) fn prove_splits_with_progress(
         &mut self,
         bounds: &[BoundProof],
         done: &(dyn Fn(usize) + Sync),

@@ -59,7 +59,6 @@ mod exact;
 mod forms;
 mod number;
 mod plain;
-mod progress;
 mod proof;
 mod range;
 mod relaxation;
@@ -75,9 +74,8 @@ pub use deviation::{Correspondence, Difference, Expression, Mismatch, deviation,
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
 pub use number::Number;
-pub use progress::{Progress, Step};
 pub use proof::{LayerProof, Proof, Status};
 pub use range::{Interval, Range};
 pub use relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};
-pub use verify::{HashedModel, Refusal, Verified, verify, verify_watched};
+pub use verify::{HashedModel, Refusal, Verified, verify, verify_with_observer};
 pub use witness::pieces_at;

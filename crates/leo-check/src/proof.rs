@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use leo_network::{Activation, Domain, LayerId, Network, UnitId};
+use leo_network::{Activation, Domain, LayerId, Network, Observer, Step, UnitId};
 use rayon::prelude::*;
 
 use crate::activation::stable_piece;
 use crate::checker::{Checker, ProvedBounds};
 use crate::deviation::Expression;
 use crate::number::Number;
-use crate::progress::{Progress, Step};
 use crate::relaxation::{BoundProof, SplitTree, Target};
 use crate::verify::{Refusal, rounded};
 use crate::witness::pieces_at;
@@ -84,15 +83,15 @@ impl Proof {
     /// # Errors
     /// If something is not as it says.
     pub fn check<'n, N: Number>(&self, network: &'n Network, domain: &Domain) -> Result<ProvedBounds<'n, N>, Refusal> {
-        self.check_watched(network, domain, &())
+        self.check_with_observer(network, domain, &())
     }
 
     /// The same, and says how far it has come.
-    pub(crate) fn check_watched<'n, N: Number>(
+    pub(crate) fn check_with_observer<'n, N: Number>(
         &self,
         network: &'n Network,
         domain: &Domain,
-        progress: &dyn Progress,
+        observer: &dyn Observer,
     ) -> Result<ProvedBounds<'n, N>, Refusal> {
         let mut checker = Checker::<N>::begin(network, domain)?;
         let layers = network.layers().len();
@@ -114,8 +113,8 @@ impl Proof {
             if proof.rows() as f64 * way > most_work::<N>() {
                 return Err(Refusal::layer(layer, "its bounds take too much work".to_owned()));
             }
-            progress.begins(Step::Bounds { layer: layer.index() + 1, layers }, proof.parts());
-            proof.prove(&mut checker, progress);
+            observer.begin(Step::Bounds { layer: layer.index() + 1, layers }, proof.parts());
+            proof.prove(&mut checker, observer);
             let (range, of) = (checker.range(layer), network.activation(layer));
             for (unit, status) in proof.units.iter().enumerate() {
                 let Status::Stable(piece) = *status else { continue };
@@ -131,7 +130,7 @@ impl Proof {
                 }
             }
         }
-        self.check_witnesses::<N>(network, domain, progress)?;
+        self.check_witnesses::<N>(network, domain, observer)?;
         Ok(checker.finish())
     }
 
@@ -149,9 +148,9 @@ impl Proof {
         &self,
         network: &Network,
         domain: &Domain,
-        progress: &dyn Progress,
+        observer: &dyn Observer,
     ) -> Result<(), Refusal> {
-        progress.begins(Step::Points, self.points.len());
+        observer.begin(Step::Points, self.points.len());
         let mut shown: Vec<Vec<UnitId>> = vec![Vec::new(); self.points.len()];
         let mut unstable: Vec<(UnitId, [usize; 2])> = Vec::new();
         for (layer, proof) in network.layers().zip(&self.layers) {
@@ -169,7 +168,7 @@ impl Proof {
             let Some(pieces) = pieces_at::<N>(network, domain, point, units) else {
                 return Err(Refusal::Network("a point that shows units on or off is not in the domain".to_owned()));
             };
-            progress.done(1);
+            observer.advance(1);
             Ok(units.iter().copied().zip(pieces).collect())
         });
         let found = found.collect::<Result<Vec<HashMap<UnitId, Option<usize>>>, Refusal>>()?;
@@ -226,11 +225,11 @@ impl LayerProof {
         linear + self.bounds.iter().map(|bound| bound.tree.leaves()).sum::<usize>()
     }
 
-    fn prove<N: Number>(&self, checker: &mut Checker<'_, N>, progress: &dyn Progress) {
-        let done = |bounds| progress.done(bounds);
+    fn prove<N: Number>(&self, checker: &mut Checker<'_, N>, observer: &dyn Observer) {
+        let done = |bounds| observer.advance(bounds);
         if self.linear {
             let all: Vec<Target> = (0..self.units.len()).flat_map(Target::both).collect();
-            checker.prove_linear_telling(&all, &[], &done);
+            checker.prove_linear_with_progress(&all, &[], &done);
         }
         let (mut bounds, mut chosen, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         for bound in &self.bounds {
@@ -242,7 +241,7 @@ impl LayerProof {
                 SplitTree::Split { .. } => trees.push(bound.clone()),
             }
         }
-        checker.prove_linear_telling(&bounds, &chosen, &done);
-        checker.prove_splits_telling(&trees, &done, &|| false);
+        checker.prove_linear_with_progress(&bounds, &chosen, &done);
+        checker.prove_splits_with_progress(&trees, &done, &|| false);
     }
 }

@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use leo_formats::{FileError, Model, read_file};
-use leo_network::{Domain, DomainError, LayerId, Numbers, UnitId};
+use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
 
 use crate::certificate::{Certificate, to_hexadecimal};
 use crate::deviation::{Difference, Mismatch, difference};
 use crate::evaluation::{apart_in_single, single_errors};
 use crate::number::Number;
-use crate::progress::{Progress, Step};
 
 /// A network and the fingerprint of its file.
 #[derive(Clone, Debug)]
@@ -152,18 +151,18 @@ pub fn verify<N: Number>(
     second: &HashedModel,
     certificate: &Certificate,
 ) -> Result<Verified, Refusal> {
-    verify_watched::<N>(first, second, certificate, &())
+    verify_with_observer::<N>(first, second, certificate, &())
 }
 
 /// The same, and says how far it has come.
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
-pub fn verify_watched<N: Number>(
+pub fn verify_with_observer<N: Number>(
     first: &HashedModel,
     second: &HashedModel,
     certificate: &Certificate,
-    progress: &dyn Progress,
+    observer: &dyn Observer,
 ) -> Result<Verified, Refusal> {
     if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
         return Err(Refusal::Swapped);
@@ -188,8 +187,8 @@ pub fn verify_watched<N: Number>(
     for (index, (link, pair)) in certificate.links.iter().zip(models.windows(2)).enumerate() {
         let (one, other) = (pair[0], pair[1]);
         let is_last = index + 1 == certificate.links.len();
-        let facts = link.proof(one.network(), &domain)?.check_watched::<N>(one.network(), &domain, progress)?;
-        progress.begins(Step::Difference, 1);
+        let facts = link.proof(one.network(), &domain)?.check_with_observer::<N>(one.network(), &domain, observer)?;
+        observer.begin(Step::Difference, 1);
         let pairs = link.correspondence(one, other)?;
         let Difference { deviation, ranges } =
             difference(&facts, other.network(), &pairs, single.is_some() && is_last)?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use leo_check::{Mismatch, apart_in_single};
 use leo_formats::onnx::{Document, Float, OnnxError};
-use leo_network::{Array, Domain, DomainError, LayerId, Network, NetworkError};
+use leo_network::{Array, Domain, DomainError, LayerId, Network, NetworkError, Observer, Step};
 use leo_stability::{Engine, Status, StopReason};
 
 use crate::compare::reference::{Measured, Reference, measured_limit};
@@ -29,7 +29,7 @@ pub enum Method {
 
 /// What to do, and what not.
 #[derive(Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct CompressOptions<'a> {
     /// Which algorithm.
     pub method: Method,
     /// How far approximations may move an output; if nothing is said, [`Tolerance::Ulp`] for the normal form and [`Tolerance::Zero`] for LEO.
@@ -42,10 +42,10 @@ pub struct Options<'a> {
     /// The type of rewritten weights, if not the file's own.
     pub float: Option<Float>,
     /// How to find out which units are stable.
-    pub stability: leo_stability::Options<'a>,
+    pub stability: leo_stability::AnalysisOptions<'a>,
 }
 
-impl Options<'_> {
+impl CompressOptions<'_> {
     /// The tolerance that holds.
     pub fn tolerance(&self) -> Tolerance {
         let default = if self.method == Method::Full { Tolerance::Ulp } else { Tolerance::Zero };
@@ -55,6 +55,23 @@ impl Options<'_> {
     /// How many times the original's noise may be measured.
     pub(crate) fn noise_limit(&self) -> f64 {
         measured_limit(self.allow_noise.unwrap_or(ALLOWED_NOISE))
+    }
+}
+
+/// Watches rounds after the first: as another observer does, but keeps nothing.
+struct LaterRounds<'a>(&'a dyn Observer);
+
+impl Observer for LaterRounds<'_> {
+    fn begin(&self, step: Step, parts: usize) {
+        self.0.begin(step, parts);
+    }
+
+    fn advance(&self, parts: usize) {
+        self.0.advance(parts);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }
 
@@ -196,7 +213,11 @@ fn time_to_search(network: &Network, limit: Duration) -> Duration {
 ///
 /// # Errors
 /// If the domain does not fit, or the file cannot be rewritten, or it is stopped.
-pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> Result<Compressed, CompressError> {
+pub fn compress(
+    document: &Document,
+    domain: &Domain,
+    options: &CompressOptions<'_>,
+) -> Result<Compressed, CompressError> {
     let start = Instant::now();
     document.check_rewritable()?;
     let outputs = document.network().outputs().iter();
@@ -224,22 +245,25 @@ pub fn compress(document: &Document, domain: &Domain, options: &Options<'_>) -> 
     }
     let whole = options.stability.time_limit;
     let deadline = whole.and_then(|limit| start.checked_add(limit.mul_f64(SHARE_OF_PLANNING)));
+    let later = options.stability.observer.map(LaterRounds);
     for round in 0..ROUNDS {
         // The search may have its share, and the next ones what it leaves of that.
         let time_limit = whole.map(|limit| time_to_search(document.network(), limit).saturating_sub(start.elapsed()));
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
             break;
         }
-        let mut stability = leo_stability::Options { time_limit, narrow: true, shown: round == 0, ..options.stability };
+        let mut stability =
+            leo_stability::AnalysisOptions { time_limit, narrow: true, shown: round == 0, ..options.stability };
         if round > 0 {
             // What is kept is about the first network.
-            (stability.state, stability.keep) = (None, None);
+            stability.checkpoint = None;
+            stability.observer = later.as_ref().map(|later| later as &dyn Observer);
         }
         if round > 0 && compressed.history.is_plain() {
             // Units that were unstable still are; those that are stable, and what was put in, are seen to be at once: a long search would find nothing.
-            stability = leo_stability::Options { engine: Engine::Bounds, nodes: Some(0), ..stability };
+            stability = leo_stability::AnalysisOptions { engine: Engine::Bounds, nodes: Some(0), ..stability };
         }
-        let options = Options { stability, ..*options };
+        let options = CompressOptions { stability, ..*options };
         let round =
             Round { domain, options: &options, tolerance, reference: &reference, is_first: round == 0, deadline };
         match round.go(&mut compressed)? {

@@ -17,7 +17,7 @@
 //! two are enough.
 //!
 //! ```
-//! use leo_compress::{Method, Options, compress};
+//! use leo_compress::{Method, CompressOptions, compress};
 //! use leo_formats::onnx::{Document, Export, Float};
 //! use leo_network::op::{Dense, Matrix, Relu};
 //! use leo_network::{Domain, Network, Shape, ValueId};
@@ -32,9 +32,9 @@
 //! let document = Document::from_network(&network, &export)?;
 //!
 //! let domain = Domain::uniform(2, 0.0, 1.0)?;
-//! let leo = compress(&document, &domain, &Options { method: Method::Leo, ..Options::default() })?;
+//! let leo = compress(&document, &domain, &CompressOptions { method: Method::Leo, ..CompressOptions::default() })?;
 //! assert!(!leo.changed);
-//! let full = compress(&document, &domain, &Options::default())?;
+//! let full = compress(&document, &domain, &CompressOptions::default())?;
 //! assert_eq!(full.document.network().hidden(), [2]);
 //! assert!(full.largest_delta() < 1e-12, "in numbers as round as these, nothing is lost");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -50,11 +50,11 @@ mod tolerance;
 mod why;
 
 pub use compare::equiv::{Comparison, EquivError, Unmatched, equivalent};
-pub use compare::falsify::{LargestDifference, SeenDifference, largest_difference, observe, observe_until};
+pub use compare::falsify::{LargestDifference, SeenDifference, largest_difference, observe, observe_with_deadline};
 pub use compare::input_splits::{has_few_inputs, refine_by_pieces};
 pub use compare::reference::Measured;
 pub use compare::samples::{OneSided, settled_answers};
-pub use compress::{CompressError, Compressed, Method, Options, Times, compress};
+pub use compress::{CompressError, CompressOptions, Compressed, Method, Times, compress};
 pub use rewriting::history::History;
 pub use rewriting::plan::Rule;
 pub use rewriting::region::Pinned;

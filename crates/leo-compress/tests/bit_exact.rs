@@ -11,7 +11,7 @@ use std::path::Path;
 
 use fastrand::Rng;
 use files::{floats, graph, int, ints, model, node, read, value};
-use leo_compress::{Compressed, Options, Rule};
+use leo_compress::{CompressOptions, Compressed, Rule};
 use leo_formats::onnx::Document;
 use leo_formats::onnx::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use leo_formats::read_domain;
@@ -45,12 +45,16 @@ fn narrowed(model: &ModelProto, hidden: &[usize]) -> Anything<Compressed> {
 }
 
 fn bit_exact(before: &Document, domain: &Domain) -> Anything<Compressed> {
-    bit_exact_within(before, domain, leo_stability::Options::default())
+    bit_exact_within(before, domain, leo_stability::AnalysisOptions::default())
 }
 
-fn bit_exact_within(before: &Document, domain: &Domain, stability: leo_stability::Options<'_>) -> Anything<Compressed> {
+fn bit_exact_within(
+    before: &Document,
+    domain: &Domain,
+    stability: leo_stability::AnalysisOptions<'_>,
+) -> Anything<Compressed> {
     // Both checkers look at it, in doubles and exactly.
-    let after = shrink(before, domain, &Options { bit_exact: true, stability, ..Options::default() });
+    let after = shrink(before, domain, &CompressOptions { bit_exact: true, stability, ..CompressOptions::default() });
     assert_eq!(after.largest_delta(), 0.0);
     let operators = |document: &Document| -> Vec<(String, String, Vec<String>)> {
         let nodes = document.model().graph.iter().flat_map(|graph| &graph.node);
@@ -316,10 +320,10 @@ fn changes_of_shape_between_a_matrix_and_its_units() -> Anything {
     let constants = [ints("tall", &[-1, 1, 5]), ints("first", &[0]), ints("five", &[5]), ints("open", &[0, -1])];
     let file = around(&between, &after, &constants);
     let (before, domain) = (read(&file)?, Domain::uniform(3, -1.0, 1.0)?);
-    let after = shrink(&before, &domain, &Options { bit_exact: true, ..Options::default() });
+    let after = shrink(&before, &domain, &CompressOptions { bit_exact: true, ..CompressOptions::default() });
     assert_eq!((after.document.network().hidden(), after.largest_delta()), (vec![3], 0.0));
     assert_selected(&before, &after.document);
-    let written_anew = shrink(&before, &domain, &Options::default());
+    let written_anew = shrink(&before, &domain, &CompressOptions::default());
     let operators = written_anew.document.model().graph.iter().flat_map(|graph| &graph.node).map(|node| node.op_type());
     assert!(!operators.into_iter().any(|operator| operator == "Shape"), "nothing of the old layer is left");
     assert_eq!(written_anew.document.network().hidden(), [3]);
@@ -354,7 +358,7 @@ fn a_shape_for_what_comes_after_a_layer_keeps_its_width() -> Anything {
         );
         let (before, domain) = (read(&file)?, Domain::uniform(3, -1.0, 1.0)?);
         for bit_exact in [false, true] {
-            let after = shrink(&before, &domain, &Options { bit_exact, ..Options::default() });
+            let after = shrink(&before, &domain, &CompressOptions { bit_exact, ..CompressOptions::default() });
             assert!(!after.changed && after.pinned[0].reason.contains("Shape"), "{:?}", after.pinned);
         }
     }
@@ -382,7 +386,7 @@ fn layers_that_share_their_pre_activations() -> Anything {
     let some_off = narrowed(&file(biases("b1", 5, &[0, 4])), &[3, 3])?;
     assert!(some_off.pinned.is_empty() && some_off.staying.is_empty(), "{:?}", some_off.pinned);
     let always_on = read(&file(floats("b1", &[5], &[20.0; 5])))?;
-    let after = shrink(&always_on, &Domain::uniform(3, -1.0, 1.0)?, &Options::default());
+    let after = shrink(&always_on, &Domain::uniform(3, -1.0, 1.0)?, &CompressOptions::default());
     assert!(after.document.network().multiply_adds() <= always_on.network().multiply_adds());
     Ok(())
 }
@@ -414,7 +418,11 @@ fn constants_in_every_way() -> Anything {
         &[value("y", &[0, 4])],
     );
     let before = read(&file)?;
-    let after = shrink(&before, &Domain::uniform(4, -1.0, 1.0)?, &Options { bit_exact: true, ..Options::default() });
+    let after = shrink(
+        &before,
+        &Domain::uniform(4, -1.0, 1.0)?,
+        &CompressOptions { bit_exact: true, ..CompressOptions::default() },
+    );
     assert_eq!((after.document.network().hidden(), after.largest_delta()), (vec![2, 4], 0.0));
     let [old, new] = [bits(&before), bits(&after.document)];
     assert_eq!(new[0], old[0], "the last matrix is as it was");
@@ -464,8 +472,11 @@ fn units_that_nobody_reads_go_in_any_layout() -> Anything {
 fn one_unit_of_a_layer_that_is_off_stays() -> Anything {
     let mut file = two_matrices();
     graph(&mut file).initializer[3] = biases("b2", 5, &[0, 1, 2, 3, 4]);
-    let after =
-        shrink(&read(&file)?, &Domain::uniform(3, -1.0, 1.0)?, &Options { bit_exact: true, ..Options::default() });
+    let after = shrink(
+        &read(&file)?,
+        &Domain::uniform(3, -1.0, 1.0)?,
+        &CompressOptions { bit_exact: true, ..CompressOptions::default() },
+    );
     let left = after.document.network().hidden().iter().sum::<usize>();
     assert!(left <= 1 && after.changed && after.largest_delta() == 0.0, "{left} units");
     Ok(())
@@ -482,7 +493,8 @@ fn two_level_lattice_networks() -> Anything {
     }
     let before = Document::from_bytes(std::fs::read(networks.join("tll-8.onnx"))?, None)?;
     let domain = read_domain(&networks.join("tll-8.vnnlib"), NonBox::Refuse)?;
-    let after = bit_exact_within(&before, &domain, leo_stability::Options { nodes: Some(0), ..Default::default() })?;
+    let after =
+        bit_exact_within(&before, &domain, leo_stability::AnalysisOptions { nodes: Some(0), ..Default::default() })?;
     assert_eq!(after.history.count(), [(Rule::Inactive, 41)].into());
     Ok(())
 }

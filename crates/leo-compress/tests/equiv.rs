@@ -11,10 +11,12 @@ mod support;
 use chains::{Layers, chain, dense};
 use fastrand::Rng;
 use leo_check::Checker;
-use leo_compress::{Comparison, EquivError, Method, Options, Tolerance, equivalent, largest_difference, observe};
+use leo_compress::{
+    Comparison, CompressOptions, EquivError, Method, Tolerance, equivalent, largest_difference, observe,
+};
 use leo_formats::onnx::Float;
 use leo_network::op::{Dense, Matrix, Op, Relu, Sum};
-use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
+use leo_network::{Domain, Network, NetworkError, Observer, Shape, ValueId};
 use num_traits::Signed;
 use points::random_point;
 use proptest::prelude::*;
@@ -34,7 +36,7 @@ fn random_layers(random: &mut Rng, widths: &[usize]) -> Layers {
 }
 
 fn compared(first: &Network, second: &Network, domain: &Domain) -> Comparison {
-    let options = leo_stability::Options::default();
+    let options = leo_stability::AnalysisOptions::default();
     let there = equivalent(first, second, domain, &options).expect("the networks fit");
     let back = equivalent(second, first, domain, &options).expect("the networks fit");
     assert_eq!(there.deviation, back.deviation, "the order does not matter");
@@ -223,7 +225,11 @@ fn what_was_compressed_is_recognised() -> Anything {
             (Method::Full, Some(Tolerance::Absolute(0.01)), false),
             (Method::Full, None, true),
         ] {
-            let after = shrink(&before, &domain, &Options { method, tolerance, bit_exact, ..Options::default() });
+            let after = shrink(
+                &before,
+                &domain,
+                &CompressOptions { method, tolerance, bit_exact, ..CompressOptions::default() },
+            );
             let networks = [before.network(), after.document.network()];
             let found = compared(networks[0], networks[1], &domain);
             let (bound, delta) = (found.largest_deviation(), after.largest_delta());
@@ -283,13 +289,21 @@ fn strangers_are_unmatched() -> Anything {
     assert!(found.unmatched[1].iter().any(|layer| layer.units.len() >= 4), "{:?}", found.unmatched);
 
     let wider = chain(&random_layers(&mut random, &[4, 6, 3]))?;
-    let options = leo_stability::Options::default();
+    let options = leo_stability::AnalysisOptions::default();
     let error = equivalent(&a, &wider, &domain, &options).expect_err("other outputs");
     assert_eq!(error.to_string(), "the networks have inputs or outputs of other shapes: [4] to [2] and [4] to [3]");
     let small = Domain::uniform(3, -1.0, 1.0)?;
     assert!(matches!(equivalent(&a, &b, &small, &options), Err(EquivError::Domain(_))));
-    let stop = std::sync::atomic::AtomicBool::new(true);
-    let stopped = leo_stability::Options { stop: Some(&stop), ..options };
+    let stopped = leo_stability::AnalysisOptions { observer: Some(&Impatient), ..options };
     assert_eq!(equivalent(&a, &b, &domain, &stopped), Err(EquivError::Interrupted));
     Ok(())
+}
+
+/// Stops everything at once.
+struct Impatient;
+
+impl Observer for Impatient {
+    fn is_stopped(&self) -> bool {
+        true
+    }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use leo_compress::{CompressError, Compressed, Method, Options, Tolerance, compress};
+use leo_compress::{CompressError, CompressOptions, Compressed, Method, Tolerance, compress};
 use leo_formats::onnx::proto::NodeProto;
 use leo_formats::onnx::{Document, Float};
 use leo_network::op::{Dense, Matrix, Relu, Reshape};
@@ -26,8 +26,8 @@ fn one_layer(rows: &[&[f64]], bias: &[f64], outputs: &[&[f64]]) -> Result<Networ
     builder.finish(vec![y])
 }
 
-fn exactly(method: Method) -> Options<'static> {
-    Options { method, tolerance: Some(Tolerance::Zero), ..Options::default() }
+fn exactly(method: Method) -> CompressOptions<'static> {
+    CompressOptions { method, tolerance: Some(Tolerance::Zero), ..CompressOptions::default() }
 }
 
 /// What is proved at a point, and what is true there, output by output.
@@ -96,7 +96,7 @@ fn outputs_keep_their_places() -> Anything {
 #[test]
 fn what_would_overflow_stays() -> Anything {
     let network = one_layer(&[&[300.0]], &[0.0], &[&[300.0]])?;
-    for options in [exactly(Method::Leo), exactly(Method::Full), Options::default()] {
+    for options in [exactly(Method::Leo), exactly(Method::Full), CompressOptions::default()] {
         let after = shrink(&document(&network, Float::F16), &Domain::uniform(1, 0.0, 1.0)?, &options);
         assert!(!after.changed);
     }
@@ -152,7 +152,11 @@ fn layers_whose_shape_is_read_keep_their_width() -> Anything {
         graph.output.push(output);
     }
     let before = Document::from_bytes(model.encode_to_vec(), None)?;
-    for options in [Options::default(), exactly(Method::Leo), Options { bit_exact: true, ..Options::default() }] {
+    for options in [
+        CompressOptions::default(),
+        exactly(Method::Leo),
+        CompressOptions { bit_exact: true, ..CompressOptions::default() },
+    ] {
         let after = compress(&before, &Domain::uniform(1, -1.0, 1.0)?, &options)?;
         assert!(!after.changed);
         assert!(after.pinned.iter().any(|pinned| pinned.reason.contains("Shape")), "{:?}", after.pinned);

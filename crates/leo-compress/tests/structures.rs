@@ -8,7 +8,7 @@ mod support;
 
 use chains::{Layers, chain, dense, paired};
 use fastrand::Rng;
-use leo_compress::{Compressed, Method, Options, Rule, Tolerance};
+use leo_compress::{CompressOptions, Compressed, Method, Rule, Tolerance};
 use leo_formats::onnx::Float;
 use leo_network::op::{Dense, Relu, Sum};
 use leo_network::{Domain, Network, Shape, ValueId};
@@ -59,7 +59,7 @@ fn unit_box(inputs: usize) -> Anything<Domain> {
     Ok(Domain::uniform(inputs, -1.0, 1.0)?)
 }
 
-fn compressed(network: &Network, domain: &Domain, options: &Options<'_>) -> Anything<Compressed> {
+fn compressed(network: &Network, domain: &Domain, options: &CompressOptions<'_>) -> Anything<Compressed> {
     let before = document(network, Float::F32);
     let after = shrink(&before, domain, options);
     let mut random = Rng::with_seed(7);
@@ -75,11 +75,11 @@ fn compressed(network: &Network, domain: &Domain, options: &Options<'_>) -> Anyt
     Ok(after)
 }
 
-fn tolerances() -> [Options<'static>; 2] {
-    [None, Some(Tolerance::Zero)].map(|tolerance| Options {
+fn tolerances() -> [CompressOptions<'static>; 2] {
+    [None, Some(Tolerance::Zero)].map(|tolerance| CompressOptions {
         tolerance,
         allow_noise: Some(f64::INFINITY),
-        ..Options::default()
+        ..CompressOptions::default()
     })
 }
 
@@ -109,23 +109,23 @@ fn opposite_pairs_come_back_as_what_they_were() -> Anything {
 #[test]
 fn linear_functions_pass_beside_layers_where_carriers_would_be_noisy() -> Anything {
     let network = chain(&paired(4, 2.0, &[-0.5, -0.25, 0.0, 0.25]))?;
-    let loud = Options { allow_noise: Some(f64::INFINITY), ..Options::default() };
+    let loud = CompressOptions { allow_noise: Some(f64::INFINITY), ..CompressOptions::default() };
     let shape = |after: &Compressed| (after.document.network().hidden(), after.history.carriers(), after.history.paths);
     let noise = |after: &Compressed| after.single.iter().flatten().map(|output| output.factor).fold(0.0, f64::max);
     let carried = compressed(&network, &unit_box(1)?, &loud)?;
     assert_eq!((carried.document.network().hidden(), carried.history.paths), (vec![4, 4, 4, 4], 0));
     assert!(carried.history.carriers() > 0);
     assert!(noise(&carried) > 2.0, "{}", noise(&carried));
-    let beside = compressed(&network, &unit_box(1)?, &Options::default())?;
+    let beside = compressed(&network, &unit_box(1)?, &CompressOptions::default())?;
     assert_eq!(shape(&beside), (vec![4, 3, 3, 3], 0, 3));
     assert!(noise(&beside) <= 2.0, "{}", noise(&beside));
     assert_eq!(beside.history.count().values().sum::<usize>(), 32 - 13, "what goes is what is missing");
     // Once more finds nothing.
-    let again = shrink(&beside.document, &unit_box(1)?, &Options::default());
+    let again = shrink(&beside.document, &unit_box(1)?, &CompressOptions::default());
     assert!(!again.changed);
     // On half the domain more goes, and what passed beside layers takes no more numbers than before.
     let half = Domain::uniform(1, 0.0, 1.0)?;
-    let smaller = shrink(&beside.document, &half, &Options::default());
+    let smaller = shrink(&beside.document, &half, &CompressOptions::default());
     let [before, after] = [&beside, &smaller].map(|file| file.document.network().multiply_adds());
     assert!(smaller.changed && after < before, "{before} {after}");
     Ok(())
@@ -179,7 +179,8 @@ fn a_layer_that_is_always_on_goes() -> Anything {
             let identity = |unit: usize| (0..width).map(|other| f64::from(u8::from(other == unit))).collect();
             longer.insert(at + 1, ((0..width).map(identity).collect(), vec![-100.0; width]));
             for method in [Method::Leo, Method::Full] {
-                let options = Options { method, tolerance: Some(Tolerance::Zero), ..Options::default() };
+                let options =
+                    CompressOptions { method, tolerance: Some(Tolerance::Zero), ..CompressOptions::default() };
                 let expected = compressed(&chain(&layers)?, &domain, &options)?.document.network().hidden();
                 let after = compressed(&chain(&longer)?, &domain, &options)?;
                 assert_eq!(after.document.network().hidden(), expected, "{method:?} at {at}");
@@ -198,7 +199,7 @@ fn a_narrow_layer_leaves_no_wide_matrix() -> Anything {
     let (rows, biases) = &mut layers[1];
     biases.iter_mut().zip(rows).for_each(|(bias, row)| *bias = -100.0 * row.iter().sum::<f64>());
     let network = chain(&layers)?;
-    let options = Options { tolerance: Some(Tolerance::Zero), ..Options::default() };
+    let options = CompressOptions { tolerance: Some(Tolerance::Zero), ..CompressOptions::default() };
     let after = compressed(&network, &unit_box(12)?, &options)?;
     assert_eq!(after.document.network().hidden(), [9]);
     assert_eq!(after.document.network().multiply_adds(), network.multiply_adds());
@@ -220,12 +221,12 @@ fn leo_merges_what_depends_and_the_normal_form_carries_what_is_read() -> Anythin
     let network = chain(&layers)?;
     let domain = unit_box(2)?;
     let zero = Some(Tolerance::Zero);
-    let leo = compressed(&network, &domain, &Options { method: Method::Leo, ..Options::default() })?;
+    let leo = compressed(&network, &domain, &CompressOptions { method: Method::Leo, ..CompressOptions::default() })?;
     assert_eq!((leo.document.network().hidden(), leo.history.count()[&Rule::Merged]), (vec![3], 2));
-    let full = compressed(&network, &domain, &Options { tolerance: zero, ..Options::default() })?;
+    let full = compressed(&network, &domain, &CompressOptions { tolerance: zero, ..CompressOptions::default() })?;
     assert_eq!((full.document.network().hidden(), full.history.carriers()), (vec![2], 1));
     assert_eq!(full.history.count()[&Rule::Linear], 3);
-    let bit_exact = compressed(&network, &domain, &Options { bit_exact: true, ..Options::default() })?;
+    let bit_exact = compressed(&network, &domain, &CompressOptions { bit_exact: true, ..CompressOptions::default() })?;
     assert!(!bit_exact.changed, "merging rounds");
     Ok(())
 }
@@ -237,7 +238,7 @@ fn small_and_odd_networks() -> Anything {
         let network = chain(layers)?;
         let mut found = Vec::new();
         for method in [Method::Leo, Method::Full] {
-            let after = compressed(&network, &domain, &Options { method, ..Options::default() })?;
+            let after = compressed(&network, &domain, &CompressOptions { method, ..CompressOptions::default() })?;
             found.push(after.document.network().hidden());
         }
         Ok(found)
@@ -286,7 +287,7 @@ fn several_outputs_share_what_they_read() -> Anything {
         outputs.push(builder.add(format!("head{index}"), dense(&last.0, &last.1)?, &[from])?);
     }
     let network = builder.finish(outputs)?;
-    let options = Options { tolerance: Some(Tolerance::Zero), ..Options::default() };
+    let options = CompressOptions { tolerance: Some(Tolerance::Zero), ..CompressOptions::default() };
     let after = compressed(&network, &unit_box(2)?, &options)?;
     // The unit that is always off goes. The one that is always on stays: the first output reads it, and needs nothing of the second layer.
     assert_eq!(after.document.network().hidden(), [4, 3]);
@@ -313,7 +314,7 @@ fn branches_of_a_sum_are_rewritten_alone() -> Anything {
     let last = layer(&[4, 2], &mut random);
     let y = builder.add("fc3", dense(&last.0, &last.1)?, &[h])?;
     let network = builder.finish(vec![y])?;
-    for options in tolerances().into_iter().chain([Options { bit_exact: true, ..Options::default() }]) {
+    for options in tolerances().into_iter().chain([CompressOptions { bit_exact: true, ..CompressOptions::default() }]) {
         let after = compressed(&network, &unit_box(3)?, &options)?;
         assert_eq!(after.document.network().hidden(), [4, 3, 4]);
         let reasons: Vec<&str> = after.pinned.iter().map(|pinned| pinned.reason.as_str()).collect();
@@ -335,7 +336,7 @@ fn units_that_stay_keep_their_weights() -> Anything {
     layers[0].1[2] = -40.0;
     layers[1].1[4] = 500.0;
     let network = chain(&layers)?;
-    let after = compressed(&network, &unit_box(4)?, &Options::default())?;
+    let after = compressed(&network, &unit_box(4)?, &CompressOptions::default())?;
     assert_eq!(after.document.network().hidden(), [5, 5], "the unit that is always on carries what nothing else can");
     let maps: Vec<&Dense> = after.document.network().nodes().iter().filter_map(|node| node.op().as_dense()).collect();
     let kept = [0, 1, 3, 4, 5];

@@ -230,14 +230,14 @@ impl Model {
     /// # Errors
     /// If the samples do not fit, or there is no such output, or its tail is beyond Leo.
     pub fn run(&self, samples: &Array, output: Option<&str>) -> Result<Array, RunError> {
-        self.run_telling(samples, output, &|_| ())
+        self.run_with_progress(samples, output, &|_| ())
     }
 
     /// The same, and says from time to time how many samples more are done.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
-    pub fn run_telling(
+    pub fn run_with_progress(
         &self,
         samples: &Array,
         output: Option<&str>,
@@ -263,7 +263,7 @@ impl Model {
             given: samples.shape().to_vec(),
             wanted: self.network().input().extents().to_vec(),
         })?;
-        let values = Evaluator::<T>::new(self.network()).run_telling(&samples.to_vec(), done);
+        let values = Evaluator::<T>::new(self.network()).run_with_progress(&samples.to_vec(), done);
         let elements =
             self.tail().evaluate(output.source, rows, &values).map_err(|operator| self.kept(output, operator))?;
         self.assemble(rows, output, elements)

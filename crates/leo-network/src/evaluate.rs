@@ -104,14 +104,14 @@ impl<T: Real> Evaluator<T> {
     /// # Panics
     /// If the samples are not whole rows.
     pub fn run(&self, samples: &[T]) -> Vec<Vec<T>> {
-        self.run_telling(samples, &|_| ())
+        self.run_with_progress(samples, &|_| ())
     }
 
     /// The same, and says after every block how many samples it had.
     ///
     /// # Panics
     /// If the samples are not whole rows.
-    pub fn run_telling(&self, samples: &[T], done: &(dyn Fn(usize) + Sync)) -> Vec<Vec<T>> {
+    pub fn run_with_progress(&self, samples: &[T], done: &(dyn Fn(usize) + Sync)) -> Vec<Vec<T>> {
         let rows = self.rows(samples);
         let blocks: Vec<Vec<Vec<T>>> = samples
             .par_chunks(self.block_rows * self.widths[0])

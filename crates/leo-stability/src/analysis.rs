@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use leo_check::{BoundProof, Checker, LayerProof, Proof, Range, Relaxation, SplitTree, Status, Target};
 use leo_network::op::{ActionKind, Op};
-use leo_network::{Domain, DomainError, LayerId, Network, UnitId, ValueMap};
+use leo_network::{Domain, DomainError, LayerId, Network, Step, UnitId, ValueMap};
 use rayon::prelude::*;
 
 use crate::bounds::input_layer::InputLayer;
@@ -20,7 +20,7 @@ use crate::search::{Claim, SearchOutcome};
 use crate::technique::{Cost, Technique, TechniqueStep, pipeline};
 use crate::verdict::Verdict;
 use crate::witness::{Probe, Witnesses};
-use crate::{Analysis, Engine, HAS_SOLVER, Layer, Options, Standing, StopReason, Unit};
+use crate::{Analysis, AnalysisOptions, Engine, HAS_SOLVER, Layer, StopReason, Unit};
 
 /// Into how many pieces the domain may be cut for one bound.
 pub(crate) const PIECES: usize = 20_000;
@@ -32,9 +32,9 @@ const WORTH_GOING_ON: Duration = Duration::from_secs(2);
 pub(crate) fn run<'n>(
     network: &'n Network,
     domain: &Domain,
-    options: &Options<'_>,
+    options: &AnalysisOptions<'_>,
 ) -> Result<Analysis<'n>, DomainError> {
-    let limits = Limits::new(options.stop, options.time_limit, options.memory_limit);
+    let limits = Limits::new(options.observer, options.time_limit, options.memory_limit);
     let mut run = Analyzer {
         network,
         options,
@@ -43,7 +43,7 @@ pub(crate) fn run<'n>(
         checker: Checker::new(network, domain)?,
         witnesses: Witnesses::new(network, domain),
         believed: ValueMap::default(),
-        recalled: options.state.cloned(),
+        recalled: options.checkpoint.cloned(),
         front: None,
         narrow: 0,
         stages: Vec::new(),
@@ -73,7 +73,7 @@ pub(crate) fn run<'n>(
 /// An analysis that has come to some layer.
 pub(crate) struct Analyzer<'a, 'n> {
     pub(crate) network: &'n Network,
-    pub(crate) options: &'a Options<'a>,
+    pub(crate) options: &'a AnalysisOptions<'a>,
     pub(crate) limits: &'a Limits<'a>,
     /// What is left for the work at hand.
     pub(crate) budget: Budget<'a>,
@@ -228,8 +228,8 @@ impl<'n> Analyzer<'_, 'n> {
 
     /// All that came of it.
     fn finish(mut self) -> Analysis<'n> {
-        if let Some(keep) = self.options.keep {
-            keep.keep(self.state());
+        if let Some(observer) = self.options.observer.filter(|observer| observer.keeps()) {
+            observer.keep(&self.state().to_bytes());
         }
         let stopped = self.limits.stopped().filter(|_| self.first_open().is_some());
         let stages = std::mem::take(&mut self.stages);
@@ -467,19 +467,20 @@ impl<'n> Analyzer<'_, 'n> {
     }
 
     pub(crate) fn one_done(&self) {
-        if let Some(progress) = self.options.progress {
-            progress.one_done();
+        if let Some(observer) = self.options.observer {
+            observer.advance(1);
         }
     }
 
     pub(crate) fn begin(&self, step: Technique, units: usize) {
-        if let Some(progress) = self.options.progress
+        if let Some(observer) = self.options.observer
             && units > 0
         {
             let left = self.stage.verdicts.iter().filter(|verdict| verdict.is_none()).count();
             let decided = self.decided_before + self.stage.verdicts.len() - left;
             let (layer, layers) = (self.stage.layer.index() + 1, self.network.layers().len());
-            progress.begins(Standing { layer, layers, decided, left }, step, units);
+            let technique = step.in_words;
+            observer.begin(Step::Search { technique, layer, layers, decided, left }, units);
         }
     }
 }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use leo_network::Observer;
+
 /// Why an analysis stopped before it was through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
@@ -16,9 +18,9 @@ pub enum StopReason {
 }
 
 /// What stops an analysis as a whole.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Limits<'a> {
-    stop: Option<&'a AtomicBool>,
+    observer: Option<&'a dyn Observer>,
     deadline: Option<Instant>,
     /// In bytes.
     memory: Option<u64>,
@@ -27,9 +29,9 @@ pub(crate) struct Limits<'a> {
 }
 
 impl<'a> Limits<'a> {
-    pub(crate) fn new(stop: Option<&'a AtomicBool>, time: Option<Duration>, memory: Option<u64>) -> Self {
+    pub(crate) fn new(observer: Option<&'a dyn Observer>, time: Option<Duration>, memory: Option<u64>) -> Self {
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
-        Self { stop, deadline, memory, stopped: Mutex::default() }
+        Self { observer, deadline, memory, stopped: Mutex::default() }
     }
 
     /// Everything.
@@ -62,7 +64,6 @@ impl<'a> Limits<'a> {
 }
 
 /// What is left for some of the work. Once it is exhausted it stays so.
-#[derive(Debug)]
 pub(crate) struct Budget<'a> {
     limits: &'a Limits<'a>,
     deadline: Option<Instant>,
@@ -81,7 +82,7 @@ impl Budget<'_> {
             return true;
         }
         let used = || memory_stats::memory_stats().map_or(0, |stats| stats.physical_mem as u64);
-        let cause = if self.limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        let cause = if self.limits.observer.is_some_and(Observer::is_stopped) {
             StopReason::Interrupted
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             StopReason::OutOfTime
@@ -112,11 +113,17 @@ mod tests {
 
     #[test]
     fn flags_and_memory_stop_everything() {
-        let stop = AtomicBool::new(false);
+        struct Flag(AtomicBool);
+        impl Observer for Flag {
+            fn is_stopped(&self) -> bool {
+                self.0.load(Ordering::Relaxed)
+            }
+        }
+        let stop = Flag(AtomicBool::new(false));
         let limits = Limits::new(Some(&stop), None, None);
         let budget = limits.whole();
         assert!(!budget.is_exhausted());
-        stop.store(true, Ordering::Relaxed);
+        stop.0.store(true, Ordering::Relaxed);
         assert!(budget.is_exhausted() && limits.part(2).is_exhausted());
         assert_eq!(limits.stopped(), Some(StopReason::Interrupted));
         let small = Limits::new(None, None, Some(1 << 10));

@@ -55,6 +55,19 @@ pub(crate) struct RecalledLayer {
 }
 
 impl Checkpoint {
+    /// A checkpoint that an [`Observer`](leo_network::Observer) was given.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn from_bytes(bytes: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// As an observer is given it: JSON.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers, words and lists of them have a form in JSON")
+    }
+
     /// Nothing but points.
     pub(crate) fn new(points: &[impl AsRef<[f64]>], domain: &Domain) -> Self {
         Self { layers: Vec::new(), points: points.iter().map(|point| Point::new(point.as_ref(), domain)).collect() }

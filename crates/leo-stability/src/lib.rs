@@ -18,11 +18,10 @@ mod verdict;
 mod witness;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use leo_check::{Proof, ProvedBounds};
-use leo_network::{Array, Domain, DomainError, LayerId, Network};
+use leo_network::{Array, Domain, DomainError, LayerId, Network, Observer};
 
 pub use budget::StopReason;
 pub use checkpoint::Checkpoint;
@@ -49,7 +48,7 @@ pub enum Engine {
 
 /// How to go about it.
 #[derive(Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct AnalysisOptions<'a> {
     /// Which ways are open.
     pub engine: Engine,
     /// Whether what a mixed-integer program says counts even if it cannot be confirmed. It works to tolerances, and may be wrong.
@@ -66,45 +65,15 @@ pub struct Options<'a> {
     pub narrow: bool,
     /// For one bound of one unit, how many pieces a case distinction may have, and how many nodes a mixed-integer program's search tree.
     pub nodes: Option<usize>,
-    /// What another analysis of the same network on the same domain has found, to go on from there. Not for [`Engine::Milp`].
-    pub state: Option<&'a Checkpoint>,
-    /// Is given all that was found, in the end, also if it was stopped.
-    pub keep: Option<&'a dyn Keep>,
+    /// What another analysis of the same network on the same domain has found, to go on from there. Not for
+    /// [`Engine::Milp`].
+    pub checkpoint: Option<&'a Checkpoint>,
     /// When to stop.
     pub time_limit: Option<Duration>,
     /// How many bytes of memory the whole process may have in use before the analysis stops.
     pub memory_limit: Option<u64>,
-    /// Set to stop.
-    pub stop: Option<&'a AtomicBool>,
-    /// Who is told how it goes.
-    pub progress: Option<&'a dyn Progress>,
-}
-
-/// Is told how an analysis goes.
-pub trait Progress: Sync {
-    /// A step begins, for so many units of a layer, or bounds of them.
-    fn begins(&self, standing: Standing, step: Technique, units: usize);
-    /// It is through with one of them.
-    fn one_done(&self);
-}
-
-/// How far an analysis has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// The layer it is at, counted from 1.
-    pub layer: usize,
-    /// How many layers there are.
-    pub layers: usize,
-    /// How many units of these are decided, up to this layer.
-    pub decided: usize,
-    /// How many units of this layer are left.
-    pub left: usize,
-}
-
-/// Keeps what an analysis has found for another one.
-pub trait Keep: Sync {
-    /// All that was found.
-    fn keep(&self, state: Checkpoint);
+    /// Who is told how it goes, may stop it, and is given a [`Checkpoint`] in the end.
+    pub observer: Option<&'a dyn Observer>,
 }
 
 /// A layer of units.
@@ -140,6 +109,10 @@ pub struct Analysis<'n> {
 ///
 /// # Errors
 /// If the domain does not have as many inputs as the network, or the samples have another shape than its input.
-pub fn analyze<'n>(network: &'n Network, domain: &Domain, options: &Options<'_>) -> Result<Analysis<'n>, DomainError> {
+pub fn analyze<'n>(
+    network: &'n Network,
+    domain: &Domain,
+    options: &AnalysisOptions<'_>,
+) -> Result<Analysis<'n>, DomainError> {
     analysis::run(network, domain, options)
 }

@@ -7,7 +7,7 @@
 use fastrand::Rng;
 use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
-use leo_stability::{Engine, HAS_SOLVER, Options, Status, analyze};
+use leo_stability::{AnalysisOptions, Engine, HAS_SOLVER, Status, analyze};
 use num_rational::BigRational as Ratio;
 use num_traits::{Signed, ToPrimitive, Zero};
 use proptest::prelude::*;
@@ -221,7 +221,7 @@ fn check(seed: u64, inputs: usize, widths: &[usize], engine: Engine, margin: Opt
     let mut random = Rng::with_seed(seed);
     let domain = random_domain(&mut random, inputs);
     let planted = planted(&mut random, &domain, widths).expect("shapes fit");
-    let options = Options { engine, ..Options::default() };
+    let options = AnalysisOptions { engine, ..AnalysisOptions::default() };
     let analysis = analyze(&planted.network, &domain, &options).expect("the domain fits");
     for (depth, (layer, extremes)) in analysis.layers.iter().zip(&planted.extremes).enumerate() {
         for (unit, (found, extremes)) in layer.units.iter().zip(extremes).enumerate() {

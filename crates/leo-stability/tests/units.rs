@@ -2,7 +2,7 @@
 
 use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Domain, Network, NetworkError, Shape, ValueId};
-use leo_stability::{Engine, HAS_SOLVER, Options, Status, Technique, analyze};
+use leo_stability::{AnalysisOptions, Engine, HAS_SOLVER, Status, Technique, analyze};
 
 type Anything = Result<(), Box<dyn std::error::Error>>;
 
@@ -27,7 +27,7 @@ fn a_unit_just_above_zero_is_not_taken_for_stable() -> Anything {
     // The same unit once more, but never on.
     let network = layer(&[weights.clone(), weights], vec![bias, bias - 3e-6])?;
     for engine in [Engine::Auto, Engine::Bounds] {
-        let options = Options { engine, ..Options::default() };
+        let options = AnalysisOptions { engine, ..AnalysisOptions::default() };
         let layers = analyze(&network, &Domain::uniform(784, 0.0, 1.0)?, &options)?.layers;
         let statuses: Vec<Status> = layers[0].units.iter().map(|unit| unit.status).collect();
         assert_eq!(statuses, [Status::Unstable, Status::OFF]);
@@ -47,7 +47,7 @@ fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::err
     let g = builder.add("fc2", second, &[h])?;
     let h = builder.add("relu2", Relu, &[g])?;
     let network = builder.finish(vec![h])?;
-    let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options::default())?.layers;
+    let layers = analyze(&network, &Domain::uniform(1, -1.0, 1.0)?, &AnalysisOptions::default())?.layers;
     let unit = &layers[1].units[0];
     assert_eq!((unit.status, unit.by), (Status::OFF, Some(Technique::SPLIT)), "{unit:?}");
     Ok(())
@@ -60,15 +60,15 @@ fn a_solver_alone_is_wrong_where_weights_are_below_its_tolerance() -> Anything {
     weights[0] = -1.0;
     let network = layer(&[weights], vec![-5e-6])?;
     let domain = Domain::uniform(784, 0.0, 1.0)?;
-    let verdict = |options: &Options<'_>| -> Result<_, Box<dyn std::error::Error>> {
+    let verdict = |options: &AnalysisOptions<'_>| -> Result<_, Box<dyn std::error::Error>> {
         let unit = &analyze(&network, &domain, options)?.layers[0].units[0];
         Ok((unit.status, unit.trusted))
     };
-    assert_eq!(verdict(&Options::default())?, (Status::Unstable, false));
+    assert_eq!(verdict(&AnalysisOptions::default())?, (Status::Unstable, false));
     if HAS_SOLVER {
-        let milp = Options { engine: Engine::Milp, ..Options::default() };
+        let milp = AnalysisOptions { engine: Engine::Milp, ..AnalysisOptions::default() };
         assert_eq!(verdict(&milp)?, (Status::Undecided, false), "no proof confirms it");
-        let trusting = Options { trust_solver: true, ..milp };
+        let trusting = AnalysisOptions { trust_solver: true, ..milp };
         assert_eq!(verdict(&trusting)?, (Status::OFF, true), "and it is wrong");
     }
     Ok(())
@@ -92,7 +92,7 @@ fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
     let domain = Domain::uniform(12, -0.5, 0.5)?;
     let answers = |threads: usize| -> Result<_, Box<dyn std::error::Error>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        let options = Options { witnesses: true, nodes: Some(50), ..Options::default() };
+        let options = AnalysisOptions { witnesses: true, nodes: Some(50), ..AnalysisOptions::default() };
         let analysis = pool.install(|| analyze(&network, &domain, &options))?;
         Ok(analysis.layers.into_iter().map(|layer| layer.units).collect::<Vec<_>>())
     };
@@ -122,7 +122,7 @@ fn units_that_are_zero_in_a_corner_are_proved_to_be_stable() -> Anything {
             width = 6;
         }
         let network = builder.finish(vec![value])?;
-        let analysis = analyze(&network, &Domain::uniform(6, 0.0, 1.0)?, &Options::default())?;
+        let analysis = analyze(&network, &Domain::uniform(6, 0.0, 1.0)?, &AnalysisOptions::default())?;
         for unit in &analysis.layers[1].units {
             stable += usize::from(unit.status.is_stable());
             undecided += usize::from(unit.status == Status::Undecided);

@@ -55,7 +55,7 @@ pub enum End {
     /// The network is there.
     Done(TrainingOutcome),
     /// It was told to stop; there is a checkpoint, unless it had not begun.
-    StopReason,
+    Stopped,
     /// The weights grew beyond all bounds in this epoch; there is no file.
     Diverged(u32),
 }
@@ -153,7 +153,7 @@ impl Session<'_> {
             }
             Ok(ends)
         };
-        let mut all = vec![End::StopReason; jobs.len()];
+        let mut all = vec![End::Stopped; jobs.len()];
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
             for thread in threads {
@@ -194,7 +194,7 @@ impl Job {
                 saved = Some(Instant::now());
             }
             if stop {
-                return Ok(End::StopReason);
+                return Ok(End::Stopped);
             }
             if !training.epoch().loss.is_finite() {
                 break;

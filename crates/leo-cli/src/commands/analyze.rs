@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use leo_formats::Model;
 use leo_network::Domain;
-use leo_stability::{Analysis, HAS_SOLVER, Options, StopReason, analyze};
+use leo_stability::{Analysis, AnalysisOptions, HAS_SOLVER, StopReason, analyze};
 use serde::Serialize;
 
 use crate::args::{Analyze, EngineName};
@@ -66,7 +66,7 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     drop(phase);
     let reading = start.elapsed().as_secs_f64();
     let bar = AnalysisBar::new(console);
-    let options = Options {
+    let options = AnalysisOptions {
         trust_solver: arguments.trust_solver,
         witnesses: arguments.witnesses,
         ..search::options(&arguments.search, start, samples.as_ref(), &bar)

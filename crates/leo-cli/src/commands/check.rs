@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_check::{Certificate, Exact, HashedModel, Refusal, Verified, verify_watched};
+use leo_check::{Certificate, Exact, HashedModel, Refusal, Verified, verify_with_observer};
 use leo_formats::read_text_file;
 use leo_network::Numbers;
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     );
     let certificate = Certificate::from_bytes(&read_text_file(&path)?).with_context(|| path.display().to_string())?;
     drop(reading);
-    let verify = if arguments.exact { verify_watched::<Exact> } else { verify_watched::<f64> };
+    let verify = if arguments.exact { verify_with_observer::<Exact> } else { verify_with_observer::<f64> };
     let bar = CheckBar::new(console);
     let checked = verify(&first, &second, &certificate, &bar);
     drop(bar);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use leo_check::HashedModel;
 use leo_compress::{
-    Comparison, EquivError, LargestDifference, SeenDifference, Unmatched, equivalent, has_few_inputs, observe_until,
-    refine_by_pieces,
+    Comparison, EquivError, LargestDifference, SeenDifference, Unmatched, equivalent, has_few_inputs,
+    observe_with_deadline, refine_by_pieces,
 };
 use leo_formats::ArrayFile;
 use leo_formats::{Format, Model};
 use leo_network::{Array, Network};
-use leo_stability::{Engine, Options, StopReason};
+use leo_stability::{AnalysisOptions, Engine, StopReason};
 use serde::Serialize;
 
 use crate::args::Equiv;
@@ -234,7 +234,7 @@ impl Equivalence<'_> {
         let Inputs { domain, samples, source, .. } = self.inputs;
         let end = self.time_left().and_then(|left| Instant::now().checked_add(left / 2));
         let seed = self.arguments.search.seed;
-        observe_until(first, second, domain, samples.as_ref(), seed, end).with_context(|| source.clone())
+        observe_with_deadline(first, second, domain, samples.as_ref(), seed, end).with_context(|| source.clone())
     }
 
     /// Bounds the difference, unless that is stopped; and says what stopped it, or a part of it.
@@ -258,16 +258,16 @@ impl Equivalence<'_> {
 
     /// Mostly a quick way is enough, without a search for units that are hard to decide. Where the networks are different it has to be: then the bound only
     /// says how different they are at most.
-    fn compare(&self, outputs: &[ComparedOutput], options: &Options<'_>) -> Result<Comparison, EquivError> {
+    fn compare(&self, outputs: &[ComparedOutput], options: &AnalysisOptions<'_>) -> Result<Comparison, EquivError> {
         let [first, second] = self.models.map(Model::network);
-        let compare = |options: &Options<'_>| equivalent(first, second, &self.inputs.domain, options);
-        let quick = compare(&Options { engine: Engine::Bounds, nodes: Some(0), ..*options })?;
+        let compare = |options: &AnalysisOptions<'_>| equivalent(first, second, &self.inputs.domain, options);
+        let quick = compare(&AnalysisOptions { engine: Engine::Bounds, nodes: Some(0), ..*options })?;
         if is_seen(outputs) || are_within(&quick.deviation, outputs) {
             return Ok(quick);
         }
         let mut quick = quick;
         if has_few_inputs(first) {
-            let (domain, options) = (&self.inputs.domain, Options { time_limit: self.time_left(), ..*options });
+            let (domain, options) = (&self.inputs.domain, AnalysisOptions { time_limit: self.time_left(), ..*options });
             let is_enough = |bounds: &[Vec<f64>]| are_within(bounds, outputs);
             quick = refine_by_pieces([first, second], domain, quick, &options, is_enough);
             if is_enough(&quick.deviation) || quick.stopped.is_some() {
@@ -278,7 +278,7 @@ impl Equivalence<'_> {
         if time_limit.is_some_and(|left| left.is_zero()) {
             return Ok(quick.or_stopped(StopReason::OutOfTime));
         }
-        match compare(&Options { time_limit, ..*options }) {
+        match compare(&AnalysisOptions { time_limit, ..*options }) {
             Err(EquivError::Interrupted) => Ok(quick.or_stopped(StopReason::Interrupted)),
             longer => Ok(quick.with_later(longer?)),
         }

@@ -61,7 +61,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
     drop(reading);
     let count = samples.count_samples(model.network().input()).unwrap_or(0);
     let running = console.counting_phase("running", count);
-    let outputs = model.run_telling(&samples, arguments.output_name.as_deref(), &|samples| running.done(samples));
+    let outputs = model.run_with_progress(&samples, arguments.output_name.as_deref(), &|samples| running.done(samples));
     drop(running);
     let outputs = outputs.map_err(|error| {
         let file = if matches!(error, RunError::Samples { .. }) { &arguments.input } else { &arguments.model };

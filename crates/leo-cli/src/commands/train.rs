@@ -39,7 +39,7 @@ impl TrainedNetwork {
     fn new(job: &Job, end: End) -> Self {
         let (end, outcome, diverged) = match end {
             End::Done(outcome) => ("done", Some(outcome), None),
-            End::StopReason => ("stopped", None, None),
+            End::Stopped => ("stopped", None, None),
             End::Diverged(epoch) => ("diverged", None, Some(epoch)),
         };
         Self { file: job.path.display().to_string(), recipe: job.recipe.clone(), end, outcome, diverged }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use leo_check::HashedModel;
 use leo_formats::{read_text_file, write_atomically};
 use leo_network::{Domain, WrittenDomain};
-use leo_stability::{Checkpoint, Keep, Options};
+use leo_stability::{AnalysisOptions, Checkpoint, Keep};
 use serde::{Deserialize, Serialize};
 
 use crate::args::{EngineName, SearchArguments};
@@ -95,8 +95,8 @@ impl Resume {
     }
 
     /// The same options for a search that goes on from here, and is kept.
-    pub fn options<'a>(&'a self, options: Options<'a>) -> Options<'a> {
-        Options { state: self.is_there.then_some(&self.content.state), keep: Some(self), ..options }
+    pub fn options<'a>(&'a self, options: AnalysisOptions<'a>) -> AnalysisOptions<'a> {
+        AnalysisOptions { state: self.is_there.then_some(&self.content.state), keep: Some(self), ..options }
     }
 
     /// Whether it could be written.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use leo_network::Array;
-use leo_stability::{Engine, HAS_SOLVER, Options, StopReason};
+use leo_stability::{AnalysisOptions, Engine, HAS_SOLVER, StopReason};
 use rayon::ThreadPoolBuilder;
 
 use crate::args::{EngineName, SearchArguments};
@@ -30,8 +30,8 @@ pub fn options<'a>(
     start: Instant,
     samples: Option<&'a Array>,
     bar: &'a AnalysisBar,
-) -> Options<'a> {
-    Options {
+) -> AnalysisOptions<'a> {
+    AnalysisOptions {
         engine: match arguments.engine {
             EngineName::Auto => Engine::Auto,
             EngineName::Bounds => Engine::Bounds,
@@ -44,7 +44,7 @@ pub fn options<'a>(
         memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
         stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")),
         progress: Some(bar),
-        ..Options::default()
+        ..AnalysisOptions::default()
     }
 }
 

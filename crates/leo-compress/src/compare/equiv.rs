@@ -5,12 +5,11 @@
 //! network's units are expressed by follows from what is proved of them: nothing if they are always off, their pre-activation if they are always on. There
 //! are a few ways to guess, and either network can be the first. Every bound that comes of it holds, and the least of them is the answer.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use leo_check::{Correspondence, Expression, Interval, Mismatch, beyond, deviation, touched};
-use leo_network::{Activation, Domain, DomainError, LayerId, Network, UnitId};
-use leo_stability::{Analysis, Options, StopReason, Unit, analyze};
+use leo_network::{Activation, Domain, DomainError, LayerId, Network, Observer, UnitId};
+use leo_stability::{Analysis, AnalysisOptions, StopReason, Unit, analyze};
 
 use crate::compare::fingerprint::{Fingerprints, Likeness, points};
 
@@ -96,7 +95,7 @@ pub fn equivalent(
     first: &Network,
     second: &Network,
     domain: &Domain,
-    options: &Options<'_>,
+    options: &AnalysisOptions<'_>,
 ) -> Result<Comparison, EquivError> {
     let start = Instant::now();
     let networks = [first, second];
@@ -158,14 +157,14 @@ fn shapes(network: &Network) -> String {
 fn analyses<'n>(
     [first, second]: [&'n Network; 2],
     domain: &Domain,
-    options: &Options<'_>,
+    options: &AnalysisOptions<'_>,
 ) -> Result<[Analysis<'n>; 2], EquivError> {
     let (start, limit) = (Instant::now(), options.time_limit.map(|limit| limit.mul_f64(ANALYSES)));
-    let within = |time_limit: Option<Duration>| Options { narrow: true, time_limit, ..*options };
+    let within = |time_limit: Option<Duration>| AnalysisOptions { narrow: true, time_limit, ..*options };
     let first = analyze(first, domain, &within(limit.map(|limit| limit / 2)))?;
     let second = analyze(second, domain, &within(limit.map(|limit| limit.saturating_sub(start.elapsed()))))?;
     let analyses = [first, second];
-    if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+    if options.observer.is_some_and(Observer::is_stopped) {
         return Err(EquivError::Interrupted);
     }
     Ok(analyses)

@@ -79,7 +79,7 @@ pub fn observe(
     samples: Option<&Array>,
     seed: u64,
 ) -> Result<Vec<LargestDifference>, DomainError> {
-    observe_until(first, second, domain, samples, seed, None)
+    observe_with_deadline(first, second, domain, samples, seed, None)
 }
 
 /// The same, as far as there is time for it: after `end` no more points are looked at, but for the first ones.
@@ -89,7 +89,7 @@ pub fn observe(
 ///
 /// # Panics
 /// As [`observe`] does.
-pub fn observe_until(
+pub fn observe_with_deadline(
     first: &Network,
     second: &Network,
     domain: &Domain,

@@ -5,12 +5,11 @@
 //! pieces holds on the domain.
 
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use leo_check::{Checker, Correspondence, Target, deviation};
-use leo_network::{Domain, Evaluator, Network};
-use leo_stability::{Options, StopReason, gradients};
+use leo_network::{Domain, Evaluator, Network, Observer};
+use leo_stability::{AnalysisOptions, StopReason, gradients};
 use rayon::prelude::*;
 
 use crate::compare::equiv::{Comparison, Guess, take_less};
@@ -31,7 +30,7 @@ pub fn refine_by_pieces(
     [first, second]: [&Network; 2],
     domain: &Domain,
     mut comparison: Comparison,
-    options: &Options<'_>,
+    options: &AnalysisOptions<'_>,
     is_enough: impl Fn(&[Vec<f64>]) -> bool,
 ) -> Comparison {
     let Some(Guess { is_reversed, pairs }) = comparison.guess.take() else { return comparison };
@@ -43,7 +42,7 @@ pub fn refine_by_pieces(
     search.add(Subdomain { bounds: comparison.deviation.clone(), domain }, &is_enough);
     comparison.stopped = None;
     while !search.open.is_empty() && search.pieces < MOST_PIECES {
-        if options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if options.observer.is_some_and(Observer::is_stopped) {
             comparison.stopped = Some(StopReason::Interrupted);
             break;
         }

@@ -7,7 +7,7 @@ use leo_formats::onnx::Float;
 use leo_network::{LayerId, Network};
 
 use crate::compare::reference::Reference;
-use crate::compress::{CompressError, Compressed, Method, Options, largest};
+use crate::compress::{CompressError, CompressOptions, Compressed, Method, largest};
 use crate::method::exact;
 use crate::method::full::{Outline, Style};
 use crate::method::leo;
@@ -107,7 +107,7 @@ pub(crate) fn is_tolerated(deviation: &[Vec<f64>], tolerances: &[Vec<f64>]) -> b
 
 /// Ways to rewrite a file, one after the other, until the proof of what one does is good enough.
 pub(crate) struct Attempts<'a> {
-    pub(crate) options: &'a Options<'a>,
+    pub(crate) options: &'a CompressOptions<'a>,
     pub(crate) original: Original<'a>,
     pub(crate) reference: &'a Reference<'a>,
     /// For each element of each output, how far it may be moved on purpose.

@@ -1,16 +1,15 @@
 //! One round: from the search for stable units to a rewritten file, and the proof of what that does.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use leo_check::{Difference, difference, single_errors};
 use leo_formats::onnx::Document;
-use leo_network::Domain;
+use leo_network::{Domain, Observer};
 use leo_stability::{Status, analyze};
 use sha2::{Digest, Sha256};
 
 use crate::compare::reference::Reference;
-use crate::compress::{CompressError, Compressed, Method, Options};
+use crate::compress::{CompressError, CompressOptions, Compressed, Method};
 use crate::method::attempts::{Attempts, Taken};
 use crate::rewriting::certify::RewriteStep;
 use crate::rewriting::history::History;
@@ -41,7 +40,7 @@ fn fingerprint(domain: &Domain) -> String {
 /// Once from the search for stable units to a rewritten file.
 pub(crate) struct Round<'a> {
     pub(crate) domain: &'a Domain,
-    pub(crate) options: &'a Options<'a>,
+    pub(crate) options: &'a CompressOptions<'a>,
     pub(crate) tolerance: Tolerance,
     /// What is seen of the network that was given.
     pub(crate) reference: &'a Reference<'a>,
@@ -119,9 +118,7 @@ impl Round<'_> {
 }
 
 /// Sees to it that nobody has asked it to stop.
-pub(crate) fn ensure_wanted(options: &Options<'_>) -> Result<(), CompressError> {
-    match options.stability.stop {
-        Some(stop) if stop.load(Ordering::Relaxed) => Err(CompressError::Interrupted),
-        _ => Ok(()),
-    }
+pub(crate) fn ensure_wanted(options: &CompressOptions<'_>) -> Result<(), CompressError> {
+    let is_stopped = options.stability.observer.is_some_and(Observer::is_stopped);
+    if is_stopped { Err(CompressError::Interrupted) } else { Ok(()) }
 }

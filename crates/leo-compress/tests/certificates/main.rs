@@ -16,7 +16,7 @@ use std::process::Command;
 
 use fastrand::Rng;
 use leo_check::{Certificate, Exact, HashedModel, MixedInequality, verify};
-use leo_compress::{Method, Options, Tolerance};
+use leo_compress::{CompressOptions, Method, Tolerance};
 use leo_formats::onnx::{Document, Float};
 use leo_network::op::Op;
 use leo_network::{Domain, Network};
@@ -65,11 +65,12 @@ fn case(seed: u64) -> Anything<Case> {
     let network = random_network(&mut random, 1, depth)?;
     let domain = random_domain(&mut random, 1);
     // The same proofs with and without a solver.
-    let stability = leo_stability::Options { engine: Engine::Bounds, ..leo_stability::Options::default() };
+    let stability =
+        leo_stability::AnalysisOptions { engine: Engine::Bounds, ..leo_stability::AnalysisOptions::default() };
     let options = [
-        Options { stability, ..Options::default() },
-        Options { tolerance: Some(Tolerance::Absolute(0.01)), stability, ..Options::default() },
-        Options { method: Method::Leo, stability, ..Options::default() },
+        CompressOptions { stability, ..CompressOptions::default() },
+        CompressOptions { tolerance: Some(Tolerance::Absolute(0.01)), stability, ..CompressOptions::default() },
+        CompressOptions { method: Method::Leo, stability, ..CompressOptions::default() },
     ];
     compressed(&network, &domain, &options[random.usize(0..3)])
 }
@@ -77,14 +78,19 @@ fn case(seed: u64) -> Anything<Case> {
 /// A network in which linear functions pass beside layers once it is compressed.
 fn with_paths() -> Anything<Case> {
     let network = chain(&paired(3, 1.0, &[-0.5, -0.25, 0.0, 0.25]))?;
-    let stability = leo_stability::Options { engine: Engine::Bounds, ..leo_stability::Options::default() };
-    let case = compressed(&network, &Domain::uniform(1, -1.0, 1.0)?, &Options { stability, ..Options::default() })?;
+    let stability =
+        leo_stability::AnalysisOptions { engine: Engine::Bounds, ..leo_stability::AnalysisOptions::default() };
+    let case = compressed(
+        &network,
+        &Domain::uniform(1, -1.0, 1.0)?,
+        &CompressOptions { stability, ..CompressOptions::default() },
+    )?;
     let has_sum = |network: &Network| network.nodes().iter().any(|node| matches!(node.op(), Op::Sum(_)));
     assert!(sealed(&case.second).is_some_and(|sealed| has_sum(sealed.model.network())), "it has no path");
     Ok(case)
 }
 
-fn compressed(network: &Network, domain: &Domain, options: &Options<'_>) -> Anything<Case> {
+fn compressed(network: &Network, domain: &Domain, options: &CompressOptions<'_>) -> Anything<Case> {
     let before = document(network, Float::F32);
     let after = shrink(&before, domain, options);
     let [first, second] = [before.to_bytes()?, after.document.to_bytes()?];

@@ -8,7 +8,7 @@ mod support;
 
 use fastrand::Rng;
 use leo_check::{Checker, Precision};
-use leo_compress::{Compressed, History, Method, Options, Tolerance, largest_difference};
+use leo_compress::{CompressOptions, Compressed, History, Method, Tolerance, largest_difference};
 use leo_formats::onnx::{Document, Float};
 use leo_network::{Domain, Evaluator, Network};
 use num_traits::{Signed, ToPrimitive};
@@ -85,7 +85,13 @@ fn check(seed: u64, inputs: usize, depth: usize, float: Float) -> Result<(), Tes
     let before = document(&network, float);
     // Noise is held against that of the network that is given, and a second time that is another one.
     let allow_noise = Some(f64::INFINITY);
-    let of = |method, tolerance, bit_exact| Options { method, tolerance, bit_exact, allow_noise, ..Options::default() };
+    let of = |method, tolerance, bit_exact| CompressOptions {
+        method,
+        tolerance,
+        bit_exact,
+        allow_noise,
+        ..CompressOptions::default()
+    };
     let zero = Some(Tolerance::Zero);
     let scale = 1.0 + largest_number(&network, &domain);
     let mut counts = Vec::new();

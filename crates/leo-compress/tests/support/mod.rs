@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use leo_check::{Certificate, Exact, HashedModel, verify};
-use leo_compress::{Compressed, Options, compress};
+use leo_compress::{CompressOptions, Compressed, compress};
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{AffineMap, Arithmetic, Op};
 use leo_network::{Domain, Network};
@@ -69,7 +69,7 @@ pub fn document(network: &Network, float: Float) -> Document {
     Document::from_network(network, &export).expect("names fit")
 }
 
-pub fn shrink(document: &Document, domain: &Domain, options: &Options<'_>) -> Compressed {
+pub fn shrink(document: &Document, domain: &Domain, options: &CompressOptions<'_>) -> Compressed {
     let compressed = compress(document, domain, options).expect("the domain fits");
     let sealed = |document: &Document| {
         let bytes = document.to_bytes().expect("no external data");

@@ -56,7 +56,7 @@ impl Analyzer<'_, '_> {
         }
         let before = self.checker.range(self.stage.layer).clone();
         let budget = &self.budget;
-        self.checker.prove_splits_until(&trees, &|| budget.is_exhausted());
+        self.checker.prove_splits_with_stop(&trees, &|| budget.is_exhausted());
         let bounds: Vec<Target> = trees.iter().map(|bound| bound.target).collect();
         self.note(&before, trees.into_iter());
         self.settle(Technique::SPLIT, &bounds);

@@ -2,6 +2,7 @@
 //! al. 2021).
 
 use leo_check::{BoundProof, Target};
+use leo_network::Observer;
 use rayon::prelude::*;
 
 use super::{Cost, Technique, TechniqueStep};
@@ -51,7 +52,7 @@ impl Analyzer<'_, '_> {
             pieces *= MORE_PIECES;
         }
         let goes_on = this.budget.is_exhausted() && !this.limits.whole().is_exhausted();
-        let keeps = this.options.keep.is_some() || goes_on;
+        let keeps = this.options.observer.is_some_and(Observer::keeps) || goes_on;
         let (mut drafts, mut outcomes) = (Vec::new(), Vec::new());
         for (target, search, outcome) in searches {
             if keeps && matches!(outcome, SearchOutcome::Open) {

@@ -15,7 +15,7 @@ use std::time::Instant;
 use leo_compress::{CompressError, Method, Tolerance, compress};
 use leo_formats::{FileError, Format, Model, write_atomically};
 use leo_network::{Domain, DomainError};
-use leo_stability::{Options, Status, analyze};
+use leo_stability::{AnalysisOptions, Status, analyze};
 use serde::Serialize;
 
 pub use paper::{Estimate, Measure, PAPER, Published, Setting};
@@ -89,13 +89,13 @@ impl Way {
         }
     }
 
-    fn options(self) -> leo_compress::Options<'static> {
+    fn options(self) -> leo_compress::CompressOptions<'static> {
         let (method, tolerance) = match self {
             Self::Leo => (Method::Leo, None),
             Self::FullExact => (Method::Full, Some(Tolerance::Zero)),
             Self::Full => (Method::Full, None),
         };
-        leo_compress::Options { method, tolerance, ..leo_compress::Options::default() }
+        leo_compress::CompressOptions { method, tolerance, ..leo_compress::CompressOptions::default() }
     }
 }
 
@@ -152,7 +152,7 @@ pub struct Stability {
 impl Stability {
     fn of(model: &Model, domain: &Domain) -> Result<Self, ReproduceError> {
         let mut stability = Self::default();
-        let analysis = analyze(model.network(), domain, &Options::default())?;
+        let analysis = analyze(model.network(), domain, &AnalysisOptions::default())?;
         for (layer, found) in analysis.layers.iter().enumerate().take(2) {
             for unit in &found.units {
                 match unit.status {
@@ -253,7 +253,7 @@ impl Experiment {
         for (Job { recipe, path }, end) in jobs.iter().zip(ends) {
             let outcome = match end {
                 End::Done(outcome) => outcome,
-                End::StopReason => continue,
+                End::Stopped => continue,
                 End::Diverged(epoch) => {
                     diverged = Some(ReproduceError::Diverged { path: path.clone(), epoch });
                     continue;

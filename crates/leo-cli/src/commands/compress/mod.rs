@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use leo_check::{Certificate, HashedModel, verify_watched};
-use leo_compress::{CompressError, Compressed, Method, Options, Pinned, compress, observe, settled_answers};
+use leo_check::{Certificate, HashedModel, verify_with_observer};
+use leo_compress::{CompressError, CompressOptions, Compressed, Method, Pinned, compress, observe, settled_answers};
 use leo_formats::onnx::{Document, Float};
 use leo_formats::{Format, Model, is_same_file, read_text_file};
 use leo_network::{Domain, Numbers};
@@ -53,7 +53,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let reading = start.elapsed();
 
     let bar = AnalysisBar::new(console);
-    let options = Options {
+    let options = CompressOptions {
         method: match arguments.method {
             MethodName::Full => Method::Full,
             MethodName::Leo => Method::Leo,
@@ -319,7 +319,7 @@ fn certify(
     let second = HashedModel::from_bytes(bytes.to_vec(), Path::new("small.onnx"))?;
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
     let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
-    if let Err(refusal) = verify_watched::<f64>(first, &second, &certificate, &CheckBar::new(console)) {
+    if let Err(refusal) = verify_with_observer::<f64>(first, &second, &certificate, &CheckBar::new(console)) {
         bail!(
             "a mistake in Leo, please report it with the file: the checker refused the certificate ({refusal}); nothing was written"
         );
