@@ -5,6 +5,11 @@
 //! that maximum, rounded up: so the image of an interval ([`image`]: `c` is 1 or -1 and `d` is 0), how far a unit can
 //! be from a line ([`beyond`]), and the line above a unit with any slope at all ([`line_above`]). For a ReLU no number
 //! is rounded where it need not be.
+//!
+//! For a ReLU, the chord above the unit and the lines below it with slopes from 0 to 1 are the triangle relaxation
+//! (Ehlers 2017, arXiv:1705.01320); which slope stands for the lower side where nothing is said
+//! ([`default_slope`], the side with the smaller triangle) is the choice of CROWN (Zhang et al. 2018) and DeepPoly
+//! (Singh et al. 2019).
 
 use leo_network::Activation;
 use leo_network::activation::Piece;
@@ -80,9 +85,9 @@ fn multiple<N: Number>(factor: f64, number: &N) -> N {
     }
 }
 
-/// How much further a range must reach to one side for the line below a unit to follow the unit there: clearly, or
+/// By what part further a range must reach to one side for the line below a unit to follow the unit there: clearly, or
 /// rounding would decide where it reaches as far, which is common, and another arithmetic would come to another bound.
-const CLEARLY: f64 = 1.0 / (1 << 20) as f64;
+const TIE_TOLERANCE: f64 = 1.0 / (1 << 20) as f64;
 
 /// The slope of the line on the side of a unit where it is free, for a pre-activation with these bounds, if nothing
 /// else is said: that of the piece into which the range reaches clearly further, or of the first.
@@ -91,11 +96,11 @@ pub fn default_slope<N: Number>(of: &Activation, lower: &N, upper: &N) -> f64 {
     let knots = &of.knots()[first..last];
     let (Some(&left), Some(&right)) = (knots.first(), knots.last()) else { return of.pieces()[first].slope };
     let (below, above) = (N::of(left).minus(lower), upper.minus(&N::of(right)));
-    of.pieces()[if above > below.times(&N::of(1.0 + CLEARLY)) { last } else { first }].slope
+    of.pieces()[if above > below.times(&N::of(1.0 + TIE_TOLERANCE)) { last } else { first }].slope
 }
 
 /// The slopes of lines that stand for a unit whose pre-activation lies in an interval.
-pub(crate) struct LowerSlopes {
+pub(crate) struct SlopeRange {
     /// The pieces that it touches.
     pub(crate) touched: [usize; 2],
     /// That of the chord.
@@ -104,7 +109,7 @@ pub(crate) struct LowerSlopes {
     free: [Option<f64>; 2],
 }
 
-impl LowerSlopes {
+impl SlopeRange {
     pub(crate) fn new<N: Number>(of: &Activation, at: &Interval<N>) -> Self {
         let [first, last] = touched(of, &at.lower, &at.upper);
         // At a knot, a unit is on the piece to the right here.
@@ -123,7 +128,7 @@ pub(crate) fn line_above<N: Number>(
     of: &Activation,
     c: &N,
     at: &Interval<N>,
-    slopes: &LowerSlopes,
+    slopes: &SlopeRange,
     chosen: Option<f64>,
 ) -> (N, N) {
     let [first, last] = slopes.touched;
@@ -201,7 +206,10 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_leaves_what_is_proved(
-            ends in (-5.0..5.0_f64, -5.0..5.0_f64), share in 0.0..=1.0_f64, c in -3.0..3.0_f64, chosen in proptest::option::of(-2.0..2.0_f64)
+            ends in (-5.0..5.0_f64, -5.0..5.0_f64),
+            share in 0.0..=1.0_f64,
+            c in -3.0..3.0_f64,
+            chosen in proptest::option::of(-2.0..2.0_f64),
         ) {
             let at = Interval { lower: ends.0.min(ends.1), upper: ends.0.max(ends.1) };
             let x = (at.lower + share * (at.upper - at.lower)).clamp(at.lower, at.upper);
@@ -209,12 +217,12 @@ mod tests {
                 let y = Exact::of(of.of(x));
                 let made = image(&of, &at);
                 prop_assert!(made.lower - 1e-14 <= of.of(x) && of.of(x) <= made.upper + 1e-14);
-                let (d, constant) = line_above(&of, &c, &at, &LowerSlopes::new(&of, &at), chosen);
+                let (d, constant) = line_above(&of, &c, &at, &SlopeRange::new(&of, &at), chosen);
                 let line = Exact::of(d).times(&Exact::of(x)).plus(&Exact::of(constant));
                 // What `of` makes is rounded itself.
                 prop_assert!(Exact::of(c).times(&y) <= line.plus(&Exact::of(1e-14)), "{c} {x} {d} {constant}");
                 let exact = Interval { lower: Exact::of(at.lower), upper: Exact::of(at.upper) };
-                let (d, constant) = line_above(&of, &Exact::of(c), &exact, &LowerSlopes::new(&of, &exact), chosen);
+                let (d, constant) = line_above(&of, &Exact::of(c), &exact, &SlopeRange::new(&of, &exact), chosen);
                 prop_assert!(Exact::of(c).times(&y) <= d.times(&Exact::of(x)).plus(&constant).plus(&Exact::of(1e-14)));
             }
         }
@@ -231,10 +239,7 @@ mod tests {
             [Some(0), Some(0), Some(1)]
         );
         let around = at(-0.1, 0.3);
-        assert_eq!(
-            line_above(&relu, &-0.7, &around, &LowerSlopes::new(&relu, &around), Some(0.25)),
-            (-0.7 * 0.25, 0.0)
-        );
+        assert_eq!(line_above(&relu, &-0.7, &around, &SlopeRange::new(&relu, &around), Some(0.25)), (-0.7 * 0.25, 0.0));
         assert_eq!([(-1.0, 2.0), (-2.0, 1.0), (-1.0, 1.0)].map(|(l, u)| default_slope(&relu, &l, &u)), [1.0, 0.0, 0.0]);
     }
 }

@@ -1,23 +1,23 @@
-//! Linear bounds, by backward substitution.
+//! Linear bounds, by backward substitution: CROWN (Zhang et al. 2018, arXiv:1811.00866), DeepPoly (Singh et al. 2019).
 //!
-//! To bound a linear function of a value from above, replace the value by what it was computed from, node by node, until only the
-//! input is left, where the domain gives the maximum. Affine nodes are replaced exactly. A unit `h = f(z)` with a range
-//! of `z` proved, and coefficient `c` on it, is replaced by a line above `c h` ([`crate::activation`]): for any slope
-//! `d`, `c f(z) <= d z + max(c f(x) - d x)`, where the maximum is over the ends of the range and the knots within. For
-//! a ReLU with `l <= z <= u`:
+//! To bound a linear function of a value from above, replace the value by what it was computed from, node by node,
+//! until only the input is left, where the domain gives the maximum. Affine nodes are replaced exactly. A unit `h =
+//! f(z)` with a range of `z` proved, and coefficient `c` on it, is replaced by a line above `c h`
+//! ([`crate::activation`]): for any slope `d`, `c f(z) <= d z + max(c f(x) - d x)`, where the maximum is over the ends
+//! of the range and the knots within. For a ReLU with `l <= z <= u`:
 //!
 //! - `l >= 0`: `h` is `z`, and the coefficient stays. `u <= 0`: `h` is 0.
 //! - `c >= 0`: the least of these lines is the chord, `d = c u / (u - l)`.
 //! - `c < 0`: `d = c a` with the slope `a` of the unit, anything from 0 to 1, and the maximum is 0. A proof may choose
-//!   it; a bad choice makes the bound worse, never wrong.
+//!   it (the alpha of alpha-CROWN, Xu et al. 2021, arXiv:2011.13824); a bad choice makes the bound worse, never wrong.
 //! - `c >= 0`, if the pre-activations are an affine function of one value `x` with a known range: `c h <= c a x + c d`
-//!   with a [tilted](Tilt) line, if `a x + d >= 0` and `a x + d >= z` for all `x` in that range. Each needs `d` to be
-//!   at least the maximum of a linear function over a box.
+//!   with a [tilted](MixedInequality) line (Anderson et al. 2020, Tjandraatmadja et al. 2020), if `a x + d >= 0` and `a x + d >=
+//!   z` for all `x` in that range. Each needs `d` to be at least the maximum of a linear function over a box.
 //!
 //! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes
-//! the sum larger there. So may `-m (z - k)` where `z <= k`. A proof may choose the multipliers; whatever the sum of
-//! coefficients is rounded to, it is the sum for some other multiplier of the same sign, and how much the constant
-//! differs for that one is taken into account.
+//! the sum larger there. So may `-m (z - k)` where `z <= k`. A proof may choose the multipliers (the beta of
+//! beta-CROWN, Wang et al. 2021, arXiv:2103.06624); whatever the sum of coefficients is rounded to, it is the sum for
+//! some other multiplier of the same sign, and how much the constant differs for that one is taken into account.
 //!
 //! What matters for soundness is thus only that the constant
 //! is an upper bound for that very `d`, however it was rounded. The other source of error is the products of
@@ -28,20 +28,21 @@
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};
 
-use crate::activation::{LowerSlopes, above, line_above, touched};
+use crate::activation::{SlopeRange, above, line_above, touched};
 use crate::number::Number;
 use crate::range::{Interval, Range};
 use crate::relaxation::{KnownPhase, MixedInequality, Relaxation, Target};
 use crate::sound::{Bound, Upper, slack, underflow};
 
-/// What bounds of a layer's pre-activations are proved from.
+/// What bounds of a value's elements are proved from.
 pub(crate) struct BackwardContext<'a, N> {
     pub(crate) network: &'a Network,
     pub(crate) domain: &'a Domain,
-    pub(crate) layer: LayerId,
-    /// A proved range for every value before the layer.
+    /// A layer's pre-activations, an output, or any other.
+    pub(crate) value: ValueId,
+    /// A proved range for every value before it.
     pub(crate) ranges: &'a ValueMap<Range<N>>,
-    /// Those of the targets, in their order. Missing ones are the default.
+    /// What each of the targets has chosen, in their order. Missing ones are the default.
     pub(crate) lines: &'a [&'a Relaxation],
     /// On which piece of the domain the bounds are to hold.
     pub(crate) cuts: &'a [KnownPhase],
@@ -49,7 +50,7 @@ pub(crate) struct BackwardContext<'a, N> {
 
 /// For each target an upper bound, of its element or, if it is a lower bound that is asked for, of its negative.
 pub(crate) fn bounds<N: Number>(setting: &BackwardContext<'_, N>, targets: &[Target]) -> Vec<Bound<N>> {
-    let start = setting.network.pre_activation(setting.layer);
+    let start = setting.value;
     let mut pass = BackwardPass {
         setting,
         rows: targets.len(),
@@ -65,8 +66,8 @@ pub(crate) fn bounds<N: Number>(setting: &BackwardContext<'_, N>, targets: &[Tar
     pass.concretise()
 }
 
-/// A batch of linear functions on its way to the input, one a row: each is at most the sum over all values of its coefficients times
-/// the value, plus its constant. Lower bounds are upper bounds of the negative.
+/// A batch of linear functions on its way to the input, one a row: each is at most the sum over all values of its
+/// coefficients times the value, plus its constant. Lower bounds are upper bounds of the negative.
 struct BackwardPass<'a, N> {
     setting: &'a BackwardContext<'a, N>,
     rows: usize,
@@ -84,9 +85,10 @@ impl<N: Number> BackwardPass<'_, N> {
         self.coefficients[start] = Some(coefficients);
     }
 
-    /// Adds coefficients to those that a value has already.
+    /// Adds coefficients, `given` to a value, to what it has already.
     ///
-    /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row any more.
+    /// All coefficients come by here, so this is where those that overflowed are caught: nothing is known of such a row
+    /// any more.
     fn give(&mut self, value: ValueId, given: Vec<N>) {
         let range = &self.setting.ranges[value];
         let width = range.len();
@@ -170,10 +172,10 @@ impl<N: Number> BackwardPass<'_, N> {
         let (network, of) = (self.setting.network, self.setting.network.activation(layer));
         let range = &self.setting.ranges[network.pre_activation(layer)];
         self.tilt(layer, coefficients);
-        let units: Vec<(Interval<N>, LowerSlopes)> = (0..range.len())
+        let units: Vec<(Interval<N>, SlopeRange)> = (0..range.len())
             .map(|unit| range.at(unit))
             .map(|at| {
-                let slopes = LowerSlopes::new(of, &at);
+                let slopes = SlopeRange::new(of, &at);
                 (at, slopes)
             })
             .collect();
@@ -215,8 +217,8 @@ impl<N: Number> BackwardPass<'_, N> {
         }
     }
 
-    /// Where lines above a layer's units are tilted: replaces positive coefficients on outputs of units that can be on or off by coefficients on what
-    /// the layer's affine map reads.
+    /// Where lines above a layer's units are tilted: replaces positive coefficients on outputs of unstable units by
+    /// coefficients on what the layer's affine map reads.
     fn tilt(&mut self, layer: LayerId, coefficients: &mut [N]) {
         let BackwardContext { network, ranges, lines, .. } = *self.setting;
         let tilt = |row: usize| lines.get(row)?.tilt.as_deref().filter(|tilt| tilt.layer == layer);
@@ -231,7 +233,7 @@ impl<N: Number> BackwardPass<'_, N> {
         let mut product = vec![N::default(); self.rows * inner];
         let rows = coefficients.chunks_exact_mut(width).zip(product.chunks_exact_mut(inner)).zip(&mut self.constants);
         for (row, ((coefficients, product), constant)) in rows.enumerate() {
-            let Some(tilt) = tilt(row).filter(|tilt| tilt.is_about(network, self.setting.layer)) else { continue };
+            let Some(tilt) = tilt(row).filter(|tilt| tilt.fits(network)) else { continue };
             let (mut taken, mut lines) = (Vec::new(), Vec::new());
             for (unit, c) in coefficients.iter_mut().enumerate() {
                 let [first, last] = touched(network.activation(layer), &range.lower[unit], &range.upper[unit]);
@@ -271,7 +273,8 @@ impl<N: Number> BackwardPass<'_, N> {
     }
 }
 
-/// What to add to `a z` so that it is nowhere below 0, and nowhere below `w z + b`, for all `z` in this range. `a` is `w`, each times a share from 0 to 1.
+/// What to add to `a z` so that it is nowhere below 0, and nowhere below `w z + b`, for all `z` in this range. `a` is
+/// `w`, each times a share from 0 to 1.
 fn constant_above<N: Number>(above: &[f64], weights: &[f64], bias: f64, range: &Range<N>) -> N {
     let (mut for_zero, mut for_unit) = (Upper::default(), Upper::default());
     for_unit.add(&N::of(bias));
@@ -287,7 +290,8 @@ fn constant_above<N: Number>(above: &[f64], weights: &[f64], bias: f64, range: &
     for_zero.bound().limit.larger(&for_unit.bound().limit)
 }
 
-/// Takes into account how far coefficients on inputs of sums, on a value with this range, can be off that were computed from those on the sums.
+/// Takes into account how far coefficients on inputs of sums, on a value with this range, can be off that were computed
+/// from those on the sums.
 fn add_errors_of_product<N: Number>(constants: &mut [Upper<N>], coefficients: &[N], sums: &Sums<'_>, range: &Range<N>) {
     if !N::ROUNDS {
         return;
@@ -314,8 +318,8 @@ fn add_errors_of_product<N: Number>(constants: &mut [Upper<N>], coefficients: &[
     }
 }
 
-/// How far a coefficient that is a rounded product, quotient or sum of doubles can move the result, on a value of this magnitude: more than 0,
-/// unless the value is 0.
+/// How far a coefficient that is a rounded product, quotient or sum of doubles can move the result, on a value of this
+/// magnitude: more than 0, unless the value is 0.
 fn rounding<N: Number>(coefficient: &N, magnitude: &N) -> N {
     if !N::ROUNDS || magnitude.is_zero() {
         return N::default();

@@ -14,7 +14,7 @@ pub(crate) enum BasisSource {
     Value(ValueId),
     /// What units of a layer of the first network are besides what is claimed of them.
     Claim(LayerId),
-    /// The same for a layer of the second network.
+    /// What units of a layer of the second network are besides the role that is claimed of them.
     Role(LayerId),
     /// What a value of the second network is besides the anchor that it is said to be, and what is kept of their
     /// difference.
@@ -32,7 +32,8 @@ impl<N: Number> Basis<N> {
         Self { blocks: BTreeMap::new() }
     }
 
-    /// Adds a block that comes after so many layers. Only a value may be there already, with another range that holds for it: two symbols are never one.
+    /// Adds a block that comes after `depth` layers. Only a value may be there already, with another range that holds
+    /// for it: two symbols are never one.
     pub(crate) fn insert(&mut self, source: BasisSource, range: Range<N>, depth: usize) {
         let before = self.blocks.insert(source, (range, depth));
         assert!(before.is_none() || matches!(source, BasisSource::Value(_)), "symbols of another row");
@@ -58,32 +59,32 @@ pub(crate) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// What a block takes at least, in numbers.
-    pub(crate) const BLOCK: usize = 16;
+    /// What a block takes besides its numbers, in numbers.
+    pub(crate) const BLOCK_OVERHEAD: usize = 16;
 
     /// Four gibibytes, or about as much of exact numbers of a few hundred bits; minutes of work.
     pub(crate) fn new<N: Number>() -> Self {
         if N::ROUNDS { Self { numbers: 1 << 29, work: 5e12 } } else { Self { numbers: 1 << 25, work: 2e9 } }
     }
 
-    /// Takes room for so many numbers; none if there is not as much left.
+    /// Takes room for `numbers` numbers; `None` if there is not as much left.
     pub(crate) fn take(&mut self, numbers: usize) -> Option<()> {
         self.numbers = self.numbers.checked_sub(numbers)?;
         Some(())
     }
 
-    /// Takes room for a block of so many rows and columns.
+    /// Takes room for a block of `rows` times `columns` numbers; `None` if there is not as much left.
     pub(crate) fn take_block(&mut self, rows: usize, columns: usize) -> Option<()> {
-        self.take(rows.checked_mul(columns)?.checked_add(Self::BLOCK)?)
+        self.take(rows.checked_mul(columns)?.checked_add(Self::BLOCK_OVERHEAD)?)
     }
 
-    /// Takes time for so many products with each of these numbers, unless there is not as much left.
+    /// Takes time for `times` products with each of `numbers`; `None` if there is not as much left.
     pub(crate) fn take_work<N: Number>(&mut self, numbers: &[N], times: usize) -> Option<()> {
         self.work -= numbers.len() as f64 * times as f64 * N::words(numbers);
         (self.work >= 0.0).then_some(())
     }
 
-    /// Gives back room for so many numbers.
+    /// Gives back room for `numbers` numbers.
     pub(crate) fn give_back(&mut self, numbers: usize) {
         self.numbers += numbers;
     }

@@ -1,4 +1,8 @@
 //! The checker: which ranges of pre-activations are proved.
+//!
+//! Layer by layer, each layer's ranges are found by intervals, and made narrower by linear bounds and by trees of
+//! splits, as a proof or a prover asks for them. In the field's words, these are the *intermediate bounds*, on which
+//! all lines of the layers after depend; a [`SplitTree`] is what branch and bound leaves when it is through.
 
 use leo_network::{Domain, DomainError, LayerId, Network, ValueId, ValueMap};
 use rayon::prelude::*;
@@ -20,7 +24,8 @@ pub struct Checker<'n, N = f64> {
     layer: Option<LayerId>,
     /// How many bounds go through one matrix product.
     block: usize,
-    /// How much work is left for intervals of exact numbers, in products of words of 64 bits. Without any, nothing is known of what follows.
+    /// How much work is left for intervals of exact numbers, in products of words of 64 bits. Without any, nothing is
+    /// known of what follows.
     work: f64,
 }
 
@@ -54,8 +59,9 @@ impl<'n, N: Number> ProvedBounds<'n, N> {
     }
 }
 
-/// How many bounds go through one matrix product at most, and how many numbers at most.
+/// How many bounds go through one matrix product at the most.
 const BLOCK_ROWS: usize = 128;
+/// How many numbers go through one matrix product at the most.
 const BLOCK_NUMBERS: usize = 1 << 22;
 /// How much work intervals of exact numbers may be: seconds. A small file could ask for years.
 const EXACT_WORK: f64 = 2e9;
@@ -117,9 +123,14 @@ impl<'n, N: Number> Checker<'n, N> {
         }
     }
 
+    /// Goes on to the end, and proves ranges by intervals of all values on the way.
+    pub fn go_to_end(&mut self) {
+        self.go_to(self.network.nodes().len());
+    }
+
     /// All that is proved, with intervals for what comes after the layer it stands at.
     pub fn finish(mut self) -> ProvedBounds<'n, N> {
-        self.go_to(self.network.nodes().len());
+        self.go_to_end();
         ProvedBounds { network: self.network, domain: self.domain, ranges: self.ranges }
     }
 
@@ -141,8 +152,9 @@ impl<'n, N: Number> Checker<'n, N> {
         &self.ranges
     }
 
-    /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps those that are better than what
-    /// is known. Lines are those of these bounds, in their order; missing ones are the default.
+    /// Proves linear bounds for pre-activations of the layer it stands at, each from one side, and keeps what is better
+    /// than what is known. `lines` has what each of `bounds` has chosen, in their order; where it is too short, that is
+    /// the default.
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit.
@@ -150,7 +162,7 @@ impl<'n, N: Number> Checker<'n, N> {
         self.prove_linear_with_progress(bounds, lines, &|_| ());
     }
 
-    /// The same, and says from time to time how many bounds more are done.
+    /// As [`Self::prove_linear`], and tells `done` from time to time how many bounds more are done.
     pub(crate) fn prove_linear_with_progress(
         &mut self,
         bounds: &[Target],
@@ -158,20 +170,40 @@ impl<'n, N: Number> Checker<'n, N> {
         done: &(dyn Fn(usize) + Sync),
     ) {
         let layer = self.layer.expect("the checker stands at a layer");
+        self.prove_linear_of(self.network.pre_activation(layer), bounds, lines, done);
+    }
+
+    /// Proves linear bounds for elements of any value that it has come to, such as an output, from what is proved of
+    /// the values before. Lines are those of these bounds, in their order; missing ones are the default.
+    ///
+    /// # Panics
+    /// If it has not come there yet, or the value has no such element.
+    pub fn prove_linear_at(&mut self, value: ValueId, bounds: &[Target], lines: &[&Relaxation]) {
+        self.prove_linear_of(value, bounds, lines, &|_| ());
+    }
+
+    fn prove_linear_of(
+        &mut self,
+        value: ValueId,
+        bounds: &[Target],
+        lines: &[&Relaxation],
+        done: &(dyn Fn(usize) + Sync),
+    ) {
         // The same blocks however many threads there are, so that the same numbers come out.
         let limits = bounds.par_chunks(self.block).enumerate().map(|(index, block)| {
             let lines = lines.get(index * self.block..).unwrap_or_default();
-            let setting = self.setting(layer, &self.ranges, lines, &[]);
+            let setting = self.setting(value, &self.ranges, lines, &[]);
             let limits = limits(&setting, block);
             done(block.len());
             block.iter().copied().zip(limits).collect::<Vec<_>>()
         });
         for (target, limit) in limits.collect::<Vec<_>>().into_iter().flatten() {
-            self.keep(layer, target, limit);
+            self.keep(value, target, limit);
         }
     }
 
-    /// Proves bounds for units of the layer it stands at by case distinctions, and keeps those that are better than what is known.
+    /// Proves bounds for units of the layer it stands at by case distinctions, and keeps what is better than what is
+    /// known.
     ///
     /// # Panics
     /// If it stands at no layer, or the layer has no such unit, or a tree names a unit that is not in an earlier layer.
@@ -179,7 +211,8 @@ impl<'n, N: Number> Checker<'n, N> {
         self.prove_splits_with_progress(bounds, &|_| (), &|| false);
     }
 
-    /// The same, unless it is told to stop before it is through; then nothing is proved by what it did not get to.
+    /// As [`Self::prove_splits`], unless `stop` says so before it is through; then nothing is proved by what it did not
+    /// get to.
     ///
     /// # Panics
     /// As for [`Self::prove_splits`].
@@ -187,7 +220,7 @@ impl<'n, N: Number> Checker<'n, N> {
         self.prove_splits_with_progress(bounds, &|_| (), stop);
     }
 
-    /// The same, and says from time to time how many bounds more are done.
+    /// As [`Self::prove_splits_with_stop`], and tells `done` from time to time how many bounds more are done.
     pub(crate) fn prove_splits_with_progress(
         &mut self,
         bounds: &[BoundProof],
@@ -202,7 +235,7 @@ impl<'n, N: Number> Checker<'n, N> {
         };
         let limits: Vec<(Target, N)> = bounds.par_iter().map(limit).collect();
         for (target, limit) in limits {
-            self.keep(layer, target, limit);
+            self.keep(self.network.pre_activation(layer), target, limit);
         }
     }
 
@@ -224,7 +257,8 @@ impl<'n, N: Number> Checker<'n, N> {
                 for (index, cut) in cuts.iter_mut().enumerate() {
                     cut.multiplier = multipliers.get(index).copied().unwrap_or(0.0);
                 }
-                return limits(&self.setting(layer, ranges, &[lines], cuts), &[target]).remove(0);
+                let value = self.network.pre_activation(layer);
+                return limits(&self.setting(value, ranges, &[lines], cuts), &[target]).remove(0);
             }
             SplitTree::Split { unit, knot, halves } => (*unit, *knot, halves),
         };
@@ -251,16 +285,16 @@ impl<'n, N: Number> Checker<'n, N> {
     /// What bounds are proved from, on a piece of the domain.
     fn setting<'a>(
         &'a self,
-        layer: LayerId,
+        value: ValueId,
         ranges: &'a ValueMap<Range<N>>,
         lines: &'a [&'a Relaxation],
         cuts: &'a [KnownPhase],
     ) -> BackwardContext<'a, N> {
-        BackwardContext { network: self.network, domain: &self.domain, layer, ranges, lines, cuts }
+        BackwardContext { network: self.network, domain: &self.domain, value, ranges, lines, cuts }
     }
 
-    fn keep(&mut self, layer: LayerId, target: Target, limit: N) {
-        let range = &mut self.ranges[self.network.pre_activation(layer)];
+    fn keep(&mut self, value: ValueId, target: Target, limit: N) {
+        let range = &mut self.ranges[value];
         match target.side {
             Side::Lower => range.tighten(target.unit, Some(N::default().minus(&limit)), None),
             Side::Upper => range.tighten(target.unit, None, Some(limit)),
@@ -268,13 +302,14 @@ impl<'n, N: Number> Checker<'n, N> {
     }
 }
 
-/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its negative.
+/// Linear bounds, exact where rounding leaves a doubt: for each target an upper bound, of its element or of its
+/// negative.
 fn limits<N: Number>(setting: &BackwardContext<'_, N>, targets: &[Target]) -> Vec<N> {
     let exactly = |row: usize| {
         let ranges = ValueMap::from(setting.ranges.iter().map(Range::exactly).collect::<Option<Vec<Range<Exact>>>>()?);
         let lines = setting.lines.get(row).map(std::slice::from_ref).unwrap_or_default();
-        let BackwardContext { network, domain, layer, cuts, .. } = *setting;
-        let setting = BackwardContext { network, domain, layer, ranges: &ranges, lines, cuts };
+        let BackwardContext { network, domain, value, cuts, .. } = *setting;
+        let setting = BackwardContext { network, domain, value, ranges: &ranges, lines, cuts };
         Some(N::of(backward::bounds(&setting, &targets[row..=row])[0].limit.rounded_up()))
     };
     let settled = |(row, bound): (usize, Bound<N>)| {

@@ -1,16 +1,17 @@
 //! How far an evaluation in floating point can be off, at whatever point of the domain.
 //!
-//! Let `u` be the unit roundoff, and `γ(n) = n u / (1 - n u)`. A sum of `k` products that are not 0 and one more number, computed in any order, with or without
-//! fused multiply-adds, misses the exact sum by at most `γ(k + 1)` times the sum of absolute values: no term is rounded more than `k + 1` times. These absolute values follow from
-//! the ranges of the operands, which are proved, and from how far these are off themselves. Errors of operands pass through affine maps with
-//! the weights' absolute values, and through an activation with its steepest slope: through a ReLU as they are. Numbers
-//! that are too small to be normal may be rounded or taken for 0, whether they are read or written: each time by no
-//! more than the smallest normal number. Where something can overflow, nothing is known, not even of what multiplies it
-//! by 0.
+//! Let `u` be the unit roundoff, and `γ(n) = n u / (1 - n u)` (Higham, *Accuracy and Stability of Numerical
+//! Algorithms*, 2002, chapter 3). A sum of `k` products that are not 0 and one more number, computed in any order, with
+//! or without fused multiply-adds, misses the exact sum by at most `γ(k + 1)` times the sum of absolute values: no term
+//! is rounded more than `k + 1` times. These absolute values follow from the ranges of the operands, which are proved,
+//! and from how far these are off themselves. Errors of operands pass through affine maps with the weights' absolute
+//! values, and through an activation with its steepest slope: through a ReLU as they are. Numbers that are too small to
+//! be normal may be rounded or taken for 0, whether they are read or written: each time by no more than the smallest
+//! normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
 
 use leo_network::activation::Piece;
 use leo_network::op::{Action, Arithmetic, Op};
-use leo_network::{Network, Node, ValueId, ValueMap};
+use leo_network::{Activation, Network, Node, ValueMap};
 
 use crate::number::Number;
 use crate::range::Range;
@@ -44,22 +45,25 @@ impl Precision {
     }
 }
 
-/// For each element of the input, and of what each node makes: how far a number that is computed in this precision can be
-/// from the exact one, at whatever point of the domain where the values lie in these ranges. As many values as there are ranges.
+/// For each element of the input, and of what each node makes: how far a number that is computed in this precision can
+/// be from the exact one, at whatever point of the domain where the values lie in these ranges. As many values as there
+/// are ranges.
 pub fn evaluation_errors(network: &Network, ranges: &ValueMap<Range>, precision: Precision) -> ValueMap<Vec<f64>> {
     let mut errors = ValueMap::default();
     extend_errors(network, ranges, precision, &mut errors);
     errors
 }
 
-/// For each element of each output of a network whose values lie in these ranges, how far off it can be when it is computed in single precision.
+/// For each element of each output of a network whose values lie in these ranges, how far off it can be when it is
+/// computed in single precision.
 pub fn single_errors<N: Number>(network: &Network, ranges: &ValueMap<Range<N>>) -> Vec<Vec<f64>> {
     let ranges = ValueMap::from(ranges.iter().map(Range::outward).collect::<Vec<Range>>());
     let errors = evaluation_errors(network, &ranges, Precision::SINGLE);
     network.outputs().iter().map(|value| errors[*value].clone()).collect()
 }
 
-/// How far outputs of two networks can be apart in single precision that are this far apart in real arithmetic, if each network is off by its own errors.
+/// How far outputs of two networks can be apart in single precision that are this far apart in real arithmetic, if each
+/// network is off by its own errors.
 pub fn apart_in_single(apart: &[Vec<f64>], errors: &[Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
     let mut sums = apart.to_vec();
     for errors in errors {
@@ -132,6 +136,28 @@ impl Missing {
     }
 }
 
+/// What is known of the operands of a node: their ranges, and how far they are off.
+#[derive(Clone, Copy)]
+struct OperandErrors<'a> {
+    node: &'a Node,
+    ranges: &'a ValueMap<Range>,
+    errors: &'a ValueMap<Vec<f64>>,
+}
+
+impl<'a> OperandErrors<'a> {
+    /// How far the elements of the operand with this index can be off.
+    fn errors(self, index: usize) -> &'a [f64] {
+        &self.errors[self.node.operands()[index]]
+    }
+
+    /// How large an element of the operand with this index can be, as it is computed.
+    fn size(self, index: usize, element: usize) -> f64 {
+        let range = &self.ranges[self.node.operands()[index]];
+        (range.lower[element].abs().max(range.upper[element].abs()) + self.errors(index)[element]).next_up()
+    }
+}
+
+/// How far what a node computes can be off, from how far its operands are.
 fn errors_of_node(
     network: &Network,
     node: &Node,
@@ -139,76 +165,76 @@ fn errors_of_node(
     precision: Precision,
     errors: &ValueMap<Vec<f64>>,
 ) -> Vec<f64> {
-    let operand = |index: usize| node.operands()[index];
-    let error = &errors[operand(0)];
-    // How large a computed number can be.
-    let size = |value: ValueId, element: usize| {
-        let range = &ranges[value];
-        (range.lower[element].abs().max(range.upper[element].abs()) + errors[value][element]).next_up()
-    };
-    let first = |element: usize| size(operand(0), element);
+    let operands = OperandErrors { node, ranges, errors };
     match node.op() {
-        // A ReLU reads numbers and writes them. Anything else has factors and summands: on whatever piece it is
-        // evaluated, it is as far off as the steepest makes it.
-        Op::Activation(of) => {
-            let is_plain = of.pieces().iter().all(|piece| piece.is_zero() || piece.is_identity());
-            let most =
-                |number: fn(&Piece) -> f64| of.pieces().iter().map(|piece| number(piece).abs()).fold(0.0, f64::max);
-            let (slope, constant) = (most(|piece| piece.slope), most(|piece| piece.constant));
-            let computed = |(element, error): (usize, &f64)| {
-                let mut missing = Missing::new(precision, constant);
-                missing.add(slope, first(element), *error);
-                missing.bound()
-            };
-            match is_plain {
-                true => error.iter().map(|error| (error + precision.smallest).next_up()).collect(),
-                false => error.iter().enumerate().map(computed).collect(),
-            }
-        }
+        Op::Activation(of) => errors_of_units(of, operands, precision),
         Op::Sum(_) => {
-            let other = operand(1);
             let sum = |element: usize| {
                 let mut missing = Missing::new(precision, 0.0);
-                missing.add(1.0, first(element), error[element]);
-                missing.add(1.0, size(other, element), errors[other][element]);
+                (0..2).for_each(|index| {
+                    missing.add(1.0, operands.size(index, element), operands.errors(index)[element]);
+                });
                 missing.bound()
             };
-            (0..error.len()).map(sum).collect()
+            (0..operands.errors(0).len()).map(sum).collect()
         }
-        Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
-            Action::Move(moves) => moves.forward(error),
-            Action::Each(arithmetic, constants) => {
-                let of = |(element, k): (usize, f64)| {
-                    let (factor, summand) = match arithmetic {
-                        Arithmetic::Add => (1.0, k),
-                        Arithmetic::Multiply => (k, 0.0),
-                        // A divisor that may be taken for 0 makes everything infinite.
-                        Arithmetic::Divide if k.abs() < precision.smallest => (f64::INFINITY, 0.0),
-                        Arithmetic::Divide => ((1.0 / k.abs()).next_up(), 0.0),
-                    };
-                    let mut missing = Missing::new(precision, summand);
-                    missing.add(factor, first(element), error[element]);
-                    missing.bound()
+        Op::Affine(map) => errors_of_map(map.action(network.shape(node.operands()[0])), operands, precision),
+    }
+}
+
+/// A ReLU reads numbers and writes them. Anything else has factors and summands: on whatever piece it is evaluated, it
+/// is as far off as the steepest makes it.
+fn errors_of_units(of: &Activation, operands: OperandErrors<'_>, precision: Precision) -> Vec<f64> {
+    let errors = operands.errors(0);
+    if of.pieces().iter().all(|piece| piece.is_zero() || piece.is_identity()) {
+        return errors.iter().map(|error| (error + precision.smallest).next_up()).collect();
+    }
+    let most = |number: fn(&Piece) -> f64| of.pieces().iter().map(|piece| number(piece).abs()).fold(0.0, f64::max);
+    let (slope, constant) = (most(|piece| piece.slope), most(|piece| piece.constant));
+    let computed = |(element, error): (usize, &f64)| {
+        let mut missing = Missing::new(precision, constant);
+        missing.add(slope, operands.size(0, element), *error);
+        missing.bound()
+    };
+    errors.iter().enumerate().map(computed).collect()
+}
+
+/// What an affine map makes of errors: numbers that are moved keep theirs, and all others are sums of products.
+fn errors_of_map(action: Action<'_>, operands: OperandErrors<'_>, precision: Precision) -> Vec<f64> {
+    let errors = operands.errors(0);
+    match action {
+        Action::Move(moves) => moves.forward(errors),
+        Action::Each(arithmetic, constants) => {
+            let of = |(element, k): (usize, f64)| {
+                let (factor, summand) = match arithmetic {
+                    Arithmetic::Add => (1.0, k),
+                    Arithmetic::Multiply => (k, 0.0),
+                    // A divisor that may be taken for 0 makes everything infinite.
+                    Arithmetic::Divide if k.abs() < precision.smallest => (f64::INFINITY, 0.0),
+                    Arithmetic::Divide => ((1.0 / k.abs()).next_up(), 0.0),
                 };
-                constants.into_iter().enumerate().map(of).collect()
-            }
-            Action::Sums(sums) => {
-                let sizes: Vec<f64> = (0..error.len()).map(first).collect();
-                let sum = |output: usize| {
-                    let mut missing = Missing::new(precision, sums.bias(output));
-                    sums.terms(output).for_each(|(input, weight)| missing.add(weight, sizes[input], error[input]));
-                    missing.bound()
-                };
-                (0..sums.outputs()).map(sum).collect()
-            }
-        },
+                let mut missing = Missing::new(precision, summand);
+                missing.add(factor, operands.size(0, element), errors[element]);
+                missing.bound()
+            };
+            constants.into_iter().enumerate().map(of).collect()
+        }
+        Action::Sums(sums) => {
+            let sizes: Vec<f64> = (0..errors.len()).map(|element| operands.size(0, element)).collect();
+            let sum = |output: usize| {
+                let mut missing = Missing::new(precision, sums.bias(output));
+                sums.terms(output).for_each(|(input, weight)| missing.add(weight, sizes[input], errors[input]));
+                missing.bound()
+            };
+            (0..sums.outputs()).map(sum).collect()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use leo_network::Shape;
     use leo_network::op::{Broadcast, Elementwise, Relu};
+    use leo_network::{Shape, ValueId};
 
     use super::*;
 

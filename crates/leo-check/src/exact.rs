@@ -1,7 +1,8 @@
 //! Numbers that are never rounded.
 //!
-//! Every double is a whole number times a power of two, and so are sums and products of such numbers. What a division leaves is a whole number below. Numbers that get too
-//! long are *lost*: nothing is known of them any more, and nothing that depends on them is proved.
+//! Every double is a whole number times a power of two, and so are sums and products of such numbers. What a division
+//! leaves is a whole number below. Numbers that get too long are *lost*: nothing is known of them any more, and nothing
+//! that depends on them is proved.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use rayon::prelude::*;
 
 use crate::number::Number;
 
-/// How many bits a number may have. Those of honest networks have a few hundred; a file could make them grow without end.
+/// How many bits a number may have. Those of honest networks have a few hundred; a file could make them grow without
+/// end.
 const MAX_BITS: u64 = 1 << 15;
 
 /// A number, unless it is lost.
@@ -307,7 +309,8 @@ mod tests {
         #[test]
         fn arithmetic_is_that_of_rational_numbers(numbers in proptest::collection::vec(-1e6..1e6_f64, 6)) {
             let whole = |number: f64| BigRational::from_float(number).expect("finite");
-            let [a, b, c, d, e, f] = <[f64; 6]>::try_from(numbers).expect("six").map(|x| if x == 0.0 { 1.0 } else { x });
+            let numbers = <[f64; 6]>::try_from(numbers).expect("six");
+            let [a, b, c, d, e, f] = numbers.map(|x| if x == 0.0 { 1.0 } else { x });
             let mut number = Exact::of(a).over(&Exact::of(b)).plus(&Exact::of(c).times(&Exact::of(d)));
             let mut wanted = whole(a) / whole(b) + whole(c) * whole(d);
             prop_assert_eq!(rational(&number), wanted.clone());

@@ -1,23 +1,31 @@
 //! What counts as proof, and the checker of it.
 //!
-//! This is the only code that must be right for "lossless" to be true, and it shares nothing with the code that looks for proofs.
+//! This is the only code that must be right for "lossless" to be true, and it shares nothing with the code that looks
+//! for proofs.
 //!
 //! # The theorem, and why it holds
 //!
-//! If [`verify()`] returns, then at every point of the certificate's domain every element of every output of the second network differs from that of the first by
-//! at most the certificate's delta, in real arithmetic. Nothing that the certificate says is an assumption of this; it only tells where to look.
+//! If [`verify()`] returns, then at every point of the certificate's domain every element of every output of the second
+//! network differs from that of the first by at most the certificate's delta, in real arithmetic. Nothing that the
+//! certificate says is an assumption of this; it only tells where to look.
 //!
-//! 1. *Every value of the first network lies in its range.* The input does, because the range is the domain. What a node makes does, by interval arithmetic (`range.rs`), if its operands do; and
-//!    a range is narrowed only by linear bounds that hold whatever slopes and multipliers are given (`backward.rs`), on pieces that together are the whole domain (`checker.rs`).
+//! 1. *Every value of the first network lies in its range.* The input does, because the range is the domain. What a
+//!    node makes does, by interval arithmetic (`range.rs`), if its operands do; and a range is narrowed only by linear
+//!    bounds that hold whatever slopes and multipliers are given (`backward.rs`), on pieces that together are the whole
+//!    domain (`checker.rs`).
 //! 2. *Every expression is as far from its value as its radius says, at the most.* True of the basis, whose elements
 //!    are values; kept by affine nodes (`forms.rs`); and at activations, each expression gets the radius that follows
 //!    from ranges and expressions that are proved already (`deviation.rs`). In either network a value is expressed by
 //!    what comes before it only, so there is no circle.
-//! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`).
-//!    Where an output is made in the same way in both networks, but for units that are proved to be off, they are not apart at all (`same.rs`).
-//! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too
-//!    long, is not known, and nothing follows from it.
-//! 5. *The files are what they are compared as.* Both are read by `leo-network`, which refuses what it does not understand, and must be the same to the outside
+//! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two
+//!    expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`). Where
+//!    an output is made in the same way in both networks, but for units that are proved to be off, they are not apart
+//!    at all (`same.rs`).
+//! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is
+//!    bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too long, is not
+//!    known, and nothing follows from it.
+//! 5. *The files are what they are compared as.* Both are read by `leo-formats`, which refuses what it does not
+//!    understand, and must be the same to the outside
 //!    ([`Model::check_interface`](leo_formats::Model::check_interface)).
 //!
 //! # One step at a time
@@ -53,6 +61,8 @@ mod backward;
 mod basis;
 mod certificate;
 mod checker;
+mod claims;
+mod correspondence;
 mod deviation;
 mod evaluation;
 mod exact;
@@ -70,7 +80,8 @@ mod witness;
 pub use activation::{beyond, default_slope, stable_piece, touched};
 pub use certificate::{Certificate, CertificateError, Link, Point, WrittenProof};
 pub use checker::{Checker, ProvedBounds};
-pub use deviation::{Correspondence, Difference, Expression, Mismatch, deviation, difference};
+pub use correspondence::{Correspondence, Expression, Mismatch};
+pub use deviation::{Difference, deviation, difference};
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
 pub use number::Number;

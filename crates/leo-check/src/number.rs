@@ -1,7 +1,7 @@
 //! The numbers that proofs are carried out with.
 //!
-//! The whole checker is written once, for numbers of either kind: doubles, whose rounding is bounded by [`crate::sound`], or [`Exact`] ones, which are
-//! never rounded, so that all bounds on rounding are 0.
+//! The whole checker is written once, for numbers of either kind: doubles, whose rounding is bounded by
+//! [`crate::sound`], or [`Exact`] ones, which are never rounded, so that all bounds on rounding are 0.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -36,10 +36,10 @@ pub trait Number: Scalar + Debug + PartialEq + PartialOrd + 'static {
     /// A sum, and an upper bound of what rounding took from it: 0 only if that is nothing.
     fn sum_and_error(&self, other: &Self) -> (Self, Self);
 
-    /// The same for a product.
+    /// A product, and an upper bound of what rounding took from it: 0 only if that is nothing.
     fn product_and_error(&self, other: &Self) -> (Self, Self);
 
-    /// The same for a quotient.
+    /// A quotient, and an upper bound of what rounding took from it: 0 only if that is nothing.
     fn quotient_and_error(&self, other: &Self) -> (Self, Self);
 
     /// Whether it is a number, and known.
@@ -51,7 +51,7 @@ pub trait Number: Scalar + Debug + PartialEq + PartialOrd + 'static {
     /// A double that is no less: 0 for 0, and more than 0 for anything that is.
     fn rounded_up(&self) -> f64;
 
-    /// The same number, exactly, if it is finite.
+    /// This number, exactly, if it is finite.
     fn exactly(&self) -> Option<Exact>;
 
     /// How many words of 64 bits these numbers have on average: what one costs in a product.
@@ -64,7 +64,7 @@ pub trait Number: Scalar + Debug + PartialEq + PartialOrd + 'static {
         self.clone()
     }
 
-    /// The same, and how much more it is at the most.
+    /// A number of a few digits that is no less ([`Self::shortened_up`]), and how much more it is at the most.
     fn shortened(&self) -> (Self, Self) {
         let short = self.shortened_up();
         let excess = short.minus(self).shortened_up();

@@ -1,8 +1,9 @@
 //! Whether JSON is as other programs read it, too.
 //!
-//! Serde takes a list of all fields for an object, and `null` for what is missing. All objects of a certificate are of known kinds, without fields that are
-//! unknown or there twice, so what was read has objects wherever what it means has them exactly if it has as many. To see that, two passes over the bytes
-//! will do: of a small file with millions of values, no second copy is made to compare with.
+//! Serde takes a list of all fields for an object, and `null` for what is missing. All objects of a certificate are of
+//! known kinds, without fields that are unknown or there twice, so what was read has objects wherever what it means has
+//! them exactly if it has as many. To see that, two passes over the bytes will do: of a small file with millions of
+//! values, no second copy is made to compare with.
 
 use std::io::{self, Write};
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::activation::stable_piece;
 use crate::checker::{Checker, ProvedBounds};
-use crate::deviation::Expression;
+use crate::correspondence::Expression;
 use crate::number::Number;
 use crate::relaxation::{BoundProof, SplitTree, Target};
 use crate::verify::{Refusal, rounded};
@@ -40,7 +40,7 @@ impl Status {
         stable_piece(of, lower, upper).map(Self::Stable)
     }
 
-    /// What such a unit is expressed by if nothing else is said.
+    /// What a unit with this status is expressed by if nothing else is said.
     pub fn expression(self, of: &Activation) -> Expression {
         match self {
             Self::Stable(piece) => of.pieces().get(piece).map_or(Expression::Itself, Expression::of_piece),
@@ -63,7 +63,8 @@ pub struct Proof {
 pub struct LayerProof {
     /// Each unit.
     pub units: Vec<Status>,
-    /// Whether linear bounds with the default slopes are to be proved for all units: upper bounds of all, and lower bounds of those that are not always off.
+    /// Whether linear bounds with the default slopes are to be proved for all units: upper bounds of all, and lower
+    /// bounds of those that are not always off.
     pub linear: bool,
     /// More bounds to be proved. A leaf alone is a linear bound with slopes of its own.
     pub bounds: Vec<BoundProof>,
@@ -72,7 +73,7 @@ pub struct LayerProof {
     pub witnesses: Vec<[usize; 2]>,
 }
 
-/// How many products the bounds of a layer may take: what takes minutes. A small file could ask for years.
+/// How many products the bounds of a layer may take at the most: what takes minutes. A small file could ask for years.
 fn most_work<N: Number>() -> f64 {
     if N::ROUNDS { 5e11 } else { 2e10 }
 }
@@ -86,7 +87,7 @@ impl Proof {
         self.check_with_observer(network, domain, &())
     }
 
-    /// The same, and says how far it has come.
+    /// As [`Self::check`], and tells `observer` how far it has come.
     pub(crate) fn check_with_observer<'n, N: Number>(
         &self,
         network: &'n Network,

@@ -1,4 +1,6 @@
 //! Where values can lie, and what that says about the values computed from them: interval arithmetic, rounded outward.
+//!
+//! For networks that is interval bound propagation (IBP, Gowal et al. 2018, arXiv:1810.12715).
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Activation, Domain, Network, ValueMap};

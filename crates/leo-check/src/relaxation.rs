@@ -1,4 +1,8 @@
 //! What can be claimed about a unit, and what proves it.
+//!
+//! A proof of a bound names what a linear bound is free to choose: slopes (alpha-CROWN, Xu et al. 2021), tilted lines
+//! ([`MixedInequality`]; Anderson et al. 2020), and, on the pieces of a tree of splits (branch and bound, Bunel et al.
+//! 2018), multipliers for what the splits say (beta-CROWN, Wang et al. 2021).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +58,7 @@ pub struct BoundProof {
 /// said, or something that is not a number, it is the [default](crate::default_slope).
 pub type LowerSlopes = BTreeMap<UnitId, f64>;
 
-/// What a linear bound is free to choose: the lines that stand for earlier units that can be on or off.
+/// What a linear bound is free to choose: the lines that stand for earlier units that are unstable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Relaxation {
     /// The slopes of the lines below units.
@@ -63,18 +67,21 @@ pub struct Relaxation {
     pub tilt: Option<Arc<MixedInequality>>,
 }
 
-/// For one linear bound, lines above the units of a layer that is made by one affine map, as functions of what that map reads.
+/// For one linear bound, lines above the units of a layer that is made by one affine map, as functions of what that map
+/// reads.
 ///
-/// The chord above a unit only knows the least and the greatest pre-activation. A function `a z + d` of what the map reads is above
-/// `max(0, w z + b)` on all the box that `z` lies in if it is nowhere below 0 there and nowhere below `w z + b`, which are two sums to
-/// compute. Any `a` will do, with the `d` that it needs. The best ones have the form that is described here: each weight of the
-/// unit times a share from 0 to 1, which is the larger the less the input helps to turn the unit on, at the point where the line is to be near the unit.
-/// This is what the inequalities of Anderson et al. (2020) come to when they are mixed.
+/// The chord above a unit only knows the least and the greatest pre-activation. A function `a z + d` of what the map
+/// reads is above `max(0, w z + b)` on all the box that `z` lies in if it is nowhere below 0 there and nowhere below `w
+/// z + b`, which are two sums to compute. Any `a` will do, with the `d` that it needs. The best ones have the form that
+/// is described here: each weight of the unit times a share from 0 to 1, which is the larger the less the input helps
+/// to turn the unit on, at the point where the line is to be near the unit. This is what the inequalities of Anderson
+/// et al. (2020) come to when they are mixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MixedInequality {
     /// The layer.
     pub layer: LayerId,
-    /// The point: for each element that the affine map reads, how far it is from the lower end of its range, of 255 parts of the range.
+    /// The point: for each element that the affine map reads, how far it is from the lower end of its range, of 255
+    /// parts of the range.
     pub position: Vec<u8>,
     /// For each unit of the layer, about how much of it is on there, of 255 parts.
     pub on: Vec<u8>,
@@ -83,12 +90,12 @@ pub struct MixedInequality {
 }
 
 impl MixedInequality {
-    /// So many of 255 parts.
+    /// The share that `parts` of 255 parts are.
     pub fn share(parts: u8) -> f64 {
         f64::from(parts) / 255.0
     }
 
-    /// About as many parts of 255.
+    /// About how many of 255 parts a `share` is.
     pub fn parts(share: f64) -> u8 {
         (share * 255.0).round() as u8
     }
@@ -102,13 +109,18 @@ impl MixedInequality {
         Some((dense, node.operands()[0]))
     }
 
-    /// Whether the network has such a layer before this one, and there are as many numbers as it needs.
+    /// Whether the network has the tilted layer, it comes `before` this one, and there are as many numbers as it needs.
     pub(crate) fn is_about(&self, network: &Network, before: LayerId) -> bool {
+        self.layer < before && self.fits(network)
+    }
+
+    /// Whether the network has such a layer, and there are as many numbers as it needs.
+    pub(crate) fn fits(&self, network: &Network) -> bool {
         let fits = |(dense, _): (&Dense, ValueId)| {
             (dense.weight().columns(), dense.weight().rows()) == (self.position.len(), self.on.len())
         };
         let is_soft = self.softness > 0.0 && self.softness.is_finite();
-        self.layer < before && Self::map(network, self.layer).is_some_and(fits) && is_soft
+        Self::map(network, self.layer).is_some_and(fits) && is_soft
     }
 
     /// What to multiply the weights of a unit by.
@@ -154,7 +166,7 @@ impl SplitTree {
         }
     }
 
-    /// Whether all that it names is there, in layers before this one.
+    /// Whether all that it names is there, in layers `before` this one.
     pub(crate) fn is_about(&self, network: &Network, before: LayerId) -> bool {
         match self {
             Self::Leaf { lines, .. } => lines.tilt.as_ref().is_none_or(|tilt| tilt.is_about(network, before)),

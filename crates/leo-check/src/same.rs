@@ -28,7 +28,7 @@ use crate::number::Number;
 pub(crate) fn same_outputs<N: Number>(facts: &ProvedBounds<'_, N>, second: &Network) -> Vec<Vec<bool>> {
     let first = facts.network();
     let elements = |network: &Network| network.nodes().iter().map(|node| node.shape().elements()).sum::<usize>();
-    if elements(first).saturating_add(elements(second)) > MOST_ELEMENTS {
+    if elements(first).saturating_add(elements(second)) > MAX_ELEMENTS {
         return first.outputs().iter().map(|&value| vec![false; first.shape(value).elements()]).collect();
     }
     let mut classes = Classes::default();
@@ -49,7 +49,7 @@ pub(crate) fn same_outputs<N: Number>(facts: &ProvedBounds<'_, N>, second: &Netw
 
 /// How many elements all values of both networks may have together. More are not looked at, so that a small file cannot
 /// take much memory.
-const MOST_ELEMENTS: usize = 1 << 22;
+const MAX_ELEMENTS: usize = 1 << 22;
 
 /// Which class an element is in.
 type Class = usize;
@@ -78,7 +78,7 @@ impl Row<'_> {
         self.sums.bias(self.output)
     }
 
-    /// The same number for rows that are the same.
+    /// A number that is equal for rows that are equal.
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         // The two zeros are the same number.
@@ -206,8 +206,13 @@ impl<'n> Classes<'n> {
     }
 }
 
+/// In [`ElementOrigin`]: an activation, which its number in [`Classes`] tells.
 const ACTIVATION: u8 = 0;
+/// In [`ElementOrigin`]: an element plus a constant.
 const ADD: u8 = 1;
+/// In [`ElementOrigin`]: an element times a constant.
 const MULTIPLY: u8 = 2;
+/// In [`ElementOrigin`]: an element over a constant.
 const DIVIDE: u8 = 3;
+/// In [`ElementOrigin`]: the sum of two elements.
 const SUM: u8 = 4;

@@ -1,20 +1,23 @@
 //! Arithmetic that can only err on the safe side.
 //!
 //! Let `u = 2⁻⁵³` be the unit roundoff of doubles. A sum of `n` products, computed in any order, with or without fused
-//! multiply-adds, misses the exact sum by at most `n u / (1 - n u)` times the sum of the products' absolute values, plus `n` times the smallest
-//! normal double for what underflows. [`slack`] is more than twice that factor, which leaves room for the absolute values, which
-//! are themselves sums computed with rounding, to be too small by as much, for anything shorter than a trillion terms.
+//! multiply-adds, misses the exact sum by at most `n u / (1 - n u)` times the sum of the products' absolute values,
+//! plus `n` times the smallest normal double for what underflows (Higham, *Accuracy and Stability of Numerical
+//! Algorithms*, 2002, section 3.1). The absolute values are summed as the products are, so this is an a-posteriori
+//! error bound: no rounding mode is asked for, and no interval is carried along. [`slack`] is more than twice that
+//! factor, which leaves room for the absolute values, which are themselves sums computed with rounding, to be too small
+//! by as much, for anything shorter than a trillion terms.
 //!
 //! For [`crate::Exact`] numbers all this is 0.
 
 use crate::number::Number;
 
-/// What to multiply a sum of absolute values by to bound the error of a sum of so many terms.
+/// What to multiply a sum of absolute values by to bound the error of a sum of `terms` terms.
 pub(crate) fn slack<N: Number>(terms: usize) -> N {
     if N::ROUNDS { N::of((terms as f64 + 8.0) * f64::EPSILON) } else { N::default() }
 }
 
-/// What so many products lose at most because they are too small for a double.
+/// What `products` products lose at the most because they are too small for a double.
 pub(crate) fn underflow<N: Number>(products: usize) -> N {
     if N::ROUNDS { N::of(2.0 * products as f64 * f64::MIN_POSITIVE) } else { N::default() }
 }

@@ -1,13 +1,15 @@
-//! From two files and a certificate to an answer.
+//! The entry point of a check: from two files and a certificate to an answer.
 
 use std::path::Path;
 
+use leo_formats::onnx::{Document, OnnxError};
 use leo_formats::{FileError, Model, read_file};
 use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
 
 use crate::certificate::{Certificate, to_hexadecimal};
-use crate::deviation::{Difference, Mismatch, difference};
+use crate::correspondence::Mismatch;
+use crate::deviation::{Difference, difference};
 use crate::evaluation::{apart_in_single, single_errors};
 use crate::number::Number;
 
@@ -37,6 +39,15 @@ impl HashedModel {
         let sha256 = to_hexadecimal(&Sha256::digest(&bytes));
         Ok(Self { model: Model::from_bytes(bytes, path)?, sha256 })
     }
+
+    /// The content of an ONNX file that stands alone.
+    ///
+    /// # Errors
+    /// As for [`Document::from_bytes`].
+    pub fn from_onnx(bytes: Vec<u8>) -> Result<Self, OnnxError> {
+        let sha256 = to_hexadecimal(&Sha256::digest(&bytes));
+        Ok(Self { model: Document::from_bytes(bytes, None)?.into(), sha256 })
+    }
 }
 
 /// What was proved: on the domain, no output of the second network is further from the first one's than its delta.
@@ -48,7 +59,8 @@ pub struct Verified {
     pub delta: Vec<Numbers>,
     /// For each element of each output, what was proved: at most that.
     pub proved: Vec<Vec<f64>>,
-    /// The same for both networks evaluated in single precision, if the certificate says something of that.
+    /// For each output, what the certificate says of its elements if both networks are evaluated in single precision,
+    /// if it says something of that.
     pub delta_f32: Option<Vec<Numbers>>,
 }
 
@@ -102,7 +114,11 @@ pub enum Refusal {
     #[error(transparent)]
     Correspondence(#[from] Mismatch),
     /// The outputs can be further apart, as far as is proved.
-    #[error("output {output}, element {element}: {what} is said to be {}, and only {} is proved", said(*.delta), rounded(*.proved))]
+    #[error(
+        "output {output}, element {element}: {what} is said to be {}, and only {} is proved",
+        said(*.delta),
+        rounded(*.proved)
+    )]
     Delta {
         /// What of it is said: delta, or delta in single precision.
         what: &'static str,
@@ -122,7 +138,7 @@ fn said(number: f64) -> String {
     if number == 0.0 || (1e-3..1e6).contains(&number.abs()) { number.to_string() } else { format!("{number:e}") }
 }
 
-/// The same of a number that was computed, in four digits.
+/// A number that was computed, in four digits, and in as few characters as people like to read.
 pub(crate) fn rounded(number: f64) -> String {
     let digits = format!("{number:.3e}");
     digits.parse().map_or(digits, |number: f64| said(number))
@@ -140,9 +156,9 @@ impl Refusal {
 
 /// Proves again what a certificate says of two files, from nothing but these: in doubles, or in exact numbers.
 ///
-/// Each link of the certificate is about two networks. The facts of the first one's units are proved, then both are expressed by the same
-/// basis, and the difference of these expressions is bounded over the domain. Differences of all links add up. What single precision can do to either network comes on top, if
-/// something is said of that.
+/// Each link of the certificate is about two networks. The facts of the first one's units are proved, then both are
+/// expressed by the same basis, and the difference of these expressions is bounded over the domain. Differences of all
+/// links add up. What single precision can do to either network comes on top, if something is said of that.
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
@@ -154,7 +170,7 @@ pub fn verify<N: Number>(
     verify_with_observer::<N>(first, second, certificate, &())
 }
 
-/// The same, and says how far it has come.
+/// As [`verify()`], and tells `progress` how far it has come.
 ///
 /// # Errors
 /// If anything in the certificate is not proved.

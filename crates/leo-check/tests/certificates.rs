@@ -1,73 +1,20 @@
 //! What an unsound prover might write, and is refused; what a sound one writes, and is verified.
 
-use std::path::Path;
-use std::sync::Arc;
+mod support;
 
 use leo_check::{
-    BoundProof, Certificate, Correspondence, Exact, Expression, HashedModel, LayerProof, Link, MixedInequality, Number,
-    Proof, Refusal, Relaxation, Side, SplitTree, Status, Target, Verified, verify,
+    BoundProof, Certificate, Exact, Expression, LayerProof, Number, Proof, Refusal, Relaxation, Side, SplitTree,
+    Status, Target, verify,
 };
 use leo_formats::onnx::{Document, Export, Float};
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
-use leo_network::{Domain, LayerId, Network, Numbers, Shape, UnitId, ValueId};
+use leo_network::op::{Dense, Matrix, Relu, Reshape};
+use leo_network::{Domain, Network, Shape, UnitId, ValueId};
 
-type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-/// Weights, a row for each unit, and biases.
-type Layer<'a> = (&'a [&'a [f64]], &'a [f64]);
-
-/// Layers with ReLUs between them.
-fn chain(layers: &[Layer<'_>]) -> Anything<Document> {
-    let mut builder = Network::builder(Shape::new([layers[0].0[0].len()])?);
-    let mut value = ValueId::INPUT;
-    for (index, (rows, bias)) in layers.iter().enumerate() {
-        let dense = Dense::new(Matrix::new(rows.len(), rows[0].len(), rows.concat())?, Some(bias.to_vec()))?;
-        value = builder.add(format!("fc{index}"), dense, &[value])?;
-        if index + 1 < layers.len() {
-            value = builder.add(format!("relu{index}"), Relu, &[value])?;
-        }
-    }
-    let export = Export { float: Float::F64, input: "x".to_owned(), outputs: vec!["y".to_owned()], metadata: vec![] };
-    Ok(Document::from_network(&builder.finish(vec![value])?, &export)?)
-}
+use support::{Anything, Case, Layer, chain};
 
 /// Units of one layer, without any proof but intervals.
 fn units(units: Vec<Status>) -> Proof {
     Proof { layers: vec![LayerProof { units, ..LayerProof::default() }], points: Vec::new() }
-}
-
-/// What is claimed of two networks on a box that is the same for each input.
-struct Case {
-    networks: [Document; 2],
-    domain: (f64, f64),
-    proof: Proof,
-    claims: Vec<Vec<Expression>>,
-    roles: Vec<Vec<Expression>>,
-    delta: f64,
-}
-
-impl Case {
-    fn certificate(&self) -> Anything<([HashedModel; 2], Certificate)> {
-        let sealed = |document: &Document| Ok(HashedModel::from_bytes(document.to_bytes()?, Path::new("a.onnx"))?);
-        let [first, second]: [Anything<HashedModel>; 2] = self.networks.each_ref().map(sealed);
-        let files = [first?, second?];
-        let inputs = self.networks[0].network().input().elements();
-        let domain = Domain::uniform(inputs, self.domain.0, self.domain.1)?;
-        let (claims, roles) = (self.claims.clone(), self.roles.clone());
-        let pairs = Correspondence { anchors: Vec::new(), claims, roles };
-        let link = Link::new(&domain, self.networks.each_ref(), &self.proof, &pairs, true)?;
-        let [first, second] = files.each_ref().map(|file| file.sha256.clone());
-        Ok((files, Certificate::new(first, second, &domain, vec![Numbers::Same(self.delta)], vec![link])))
-    }
-
-    /// What both checkers say of the certificate as it is read again: the same.
-    fn check(&self) -> Anything<Result<Verified, Refusal>> {
-        let ([first, second], certificate) = self.certificate()?;
-        let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
-        let checked = verify::<f64>(&first, &second, &certificate);
-        assert_eq!(checked.is_ok(), verify::<Exact>(&first, &second, &certificate).is_ok(), "{checked:?}");
-        Ok(checked)
-    }
 }
 
 /// A unit with a maximum just above 0 is left out.
@@ -159,7 +106,8 @@ fn a_delta_that_is_too_small_is_refused() -> Anything {
     Ok(())
 }
 
-/// `relu(x) + relu(-x)` is `|x|`: that `1 - |x| - |1 - x|`, a unit of the second layer, is nowhere positive takes case distinctions, with the default slopes.
+/// `relu(x) + relu(-x)` is `|x|`: that `1 - |x| - |1 - x|`, a unit of the second layer, is nowhere positive takes case
+/// distinctions, with the default slopes.
 fn split() -> Anything<Case> {
     let first: [&[f64]; 4] = [&[1.0], &[-1.0], &[1.0], &[-1.0]];
     let layers = |last: f64| chain(&[(&first, &[0.0, 0.0, -1.0, 1.0]), (&[&[-1.0; 4]], &[1.0]), (&[&[last]], &[2.0])]);
@@ -215,144 +163,6 @@ fn case_distinctions_must_be_whole() -> Anything {
             let refusal = checked.expect_err(&changed[..changed.len().min(200)]);
             assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
         }
-    }
-    Ok(())
-}
-
-/// Over the box, `relu(w z + b)` is nowhere above a linear function of one input, `x + c`: a unit of the second layer, their difference, is nowhere positive.
-/// The chord above the first unit does not show it.
-fn tilted(domain: (f64, f64), weights: [f64; 2], biases: [f64; 2], position: [u8; 2]) -> Anything<Case> {
-    let layers =
-        |last: f64| chain(&[(&[&weights, &[1.0, 0.0]], &biases), (&[&[1.0, -1.0]], &[0.0]), (&[&[last]], &[2.0])]);
-    // All of the first weight, and nothing of the second, if the one does not help to turn the unit on at the position, and the other does.
-    let tilt = MixedInequality { layer: LayerId::new(0), position: position.to_vec(), on: vec![128, 0], softness: 0.5 };
-    let lines = Relaxation { tilt: Some(Arc::new(tilt)), ..Relaxation::default() };
-    let bounds = vec![BoundProof {
-        target: Target { unit: 0, side: Side::Upper },
-        tree: SplitTree::Leaf { multipliers: vec![], lines },
-    }];
-    let units = vec![Status::Undecided, Status::ON];
-    let open = LayerProof { units, linear: true, ..LayerProof::default() };
-    let off = LayerProof { units: vec![Status::OFF], bounds, ..LayerProof::default() };
-    let copy = |layer, unit| Expression::copy(UnitId::new(layer, unit));
-    Ok(Case {
-        networks: [layers(1.0)?, layers(0.0)?],
-        domain,
-        proof: Proof { layers: vec![open, off], points: Vec::new() },
-        claims: vec![vec![Expression::Itself; 2], vec![Expression::constant(0.0)]],
-        roles: vec![vec![copy(0, 0), copy(0, 1)], vec![copy(1, 0)]],
-        delta: 0.0,
-    })
-}
-
-#[test]
-fn tilted_lines_prove_what_chords_do_not() -> Anything {
-    // relu(x + y - 1) <= x, because y <= 1; and relu(x - y) <= x + 1, because -1 <= x and -1 <= y.
-    let corner = ((0.0, 1.0), [1.0, 1.0], [-1.0, 0.0]);
-    let edge = ((-1.0, 1.0), [1.0, -1.0], [0.0, 1.0]);
-    for ((domain, weights, biases), position) in [(corner, [0, 255]), (edge, [0, 0])] {
-        let mut case = tilted(domain, weights, biases, position)?;
-        case.check()??;
-        let chord = SplitTree::Leaf { multipliers: vec![], lines: Relaxation::default() };
-        case.proof.layers[1].bounds = vec![BoundProof { target: Target { unit: 0, side: Side::Upper }, tree: chord }];
-        assert!(matches!(case.check()?, Err(Refusal::Unit { layer: 1, unit: 0, .. })));
-        // Tilted another way, lines are above the unit all the same, and too far.
-        for other in [[128, 128], [255, 0]] {
-            let refusal = tilted(domain, weights, biases, other)?.check()?.expect_err("another line");
-            assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
-        }
-    }
-    // There is no room: a little more, and it is false.
-    for (domain, weights, [first, second], position) in [
-        (corner.0, corner.1, [(-1.0_f64).next_up(), 0.0], [0, 255]),
-        (edge.0, edge.1, [1e-300, 1.0], [0, 0]),
-        (edge.0, edge.1, [0.0, 1.0_f64.next_down()], [0, 0]),
-    ] {
-        let refusal = tilted(domain, weights, [first, second], position)?.check()?.expect_err("it can be on");
-        assert!(matches!(refusal, Refusal::Unit { .. }), "{refusal}");
-    }
-    Ok(())
-}
-
-#[test]
-fn senseless_tilts_are_refused() -> Anything {
-    let ([first, second], certificate) = tilted((0.0, 1.0), [1.0, 1.0], [-1.0, 0.0], [0, 255])?.certificate()?;
-    let text = String::from_utf8(certificate.to_bytes()?)?;
-    let tilt = r#"{"layer":0,"position":"00ff","on":"8000","softness":0.5}"#;
-    assert!(text.contains(&format!(r#""tree":[{{"tilt":{tilt}}}]"#)), "{text}");
-    for (old, new) in [
-        (r#""layer":0"#, r#""layer":1"#),
-        (r#""layer":0"#, r#""layer":2"#),
-        (r#""layer":0"#, r#""layer":18446744073709551615"#),
-        (r#""position":"00ff""#, r#""position":"00""#),
-        (r#""position":"00ff""#, r#""position":"00ffff""#),
-        (r#""position":"00ff""#, r#""position":"""#),
-        (r#""on":"8000""#, r#""on":"80""#),
-        (r#""on":"8000""#, r#""on":"800000""#),
-        (r#""on":"8000""#, r#""on":"80+0""#),
-        (r#""softness":0.5"#, r#""softness":0.0"#),
-        (r#""softness":0.5"#, r#""softness":-0.0"#),
-        (r#""softness":0.5"#, r#""softness":-1.0"#),
-    ] {
-        let certificate = Certificate::from_bytes(text.replace(tilt, &tilt.replace(old, new)).as_bytes())?;
-        for checked in [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate)) {
-            let refusal = checked.expect_err(new);
-            assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{new}: {refusal}");
-        }
-    }
-    for broken in [
-        r#"{"layer":0,"position":"00ff","on":"8000"}"#,
-        r#"{"layer":0,"position":"00ff","on":"8000","softness":1e999}"#,
-        r#"{"layer":0,"position":null,"on":"8000","softness":0.5}"#,
-        r#"{"layer":0,"position":0.5,"on":"8000","softness":0.5}"#,
-        r#"{"layer":0.0,"position":"00ff","on":"8000","softness":0.5}"#,
-        r#"{"layer":0,"position":"00ff","on":"8000","softness":0.5,"hard":1.0}"#,
-        r#"[0,"00ff","8000",0.5]"#,
-        r#"null"#,
-    ] {
-        assert!(Certificate::from_bytes(text.replace(tilt, broken).as_bytes()).is_err(), "{broken}");
-    }
-    Ok(())
-}
-
-/// Only pre-activations that one matrix makes of one vector can be tilted, and nothing may come after that.
-#[test]
-fn tilts_of_other_layers_are_refused() -> Anything {
-    fn check(vectors: usize, adds: bool, position: usize, on: usize) -> Anything<Result<(), Refusal>> {
-        let dense = |rows: usize, columns: usize| -> Anything<Dense> {
-            Ok(Dense::new(Matrix::new(rows, columns, vec![1.0; rows * columns])?, None)?)
-        };
-        let mut builder = Network::builder(Shape::new([vectors, 2])?);
-        let mut value = builder.add("first", dense(2, 2)?, &[ValueId::INPUT])?;
-        if adds {
-            let constant = Broadcast::new(Shape::new([1, 1])?, vec![-1.0])?;
-            value = builder.add("add", Elementwise::new(Arithmetic::Add, constant)?, &[value])?;
-        }
-        value = builder.add("relu", Relu, &[value])?;
-        value = builder.add("flat", Reshape::new(Shape::new([2 * vectors])?), &[value])?;
-        value = builder.add("second", dense(1, 2 * vectors)?, &[value])?;
-        value = builder.add("relu", Relu, &[value])?;
-        let network = builder.finish(vec![value])?;
-
-        let layer = network.layers().next().ok_or("a layer")?;
-        let tilt = MixedInequality { layer, position: vec![128; position], on: vec![128; on], softness: 1.0 };
-        let lines = Relaxation { tilt: Some(Arc::new(tilt)), ..Relaxation::default() };
-        let bounds = vec![BoundProof {
-            target: Target { unit: 0, side: Side::Upper },
-            tree: SplitTree::Leaf { multipliers: vec![], lines },
-        }];
-        let open = |units| LayerProof { units: vec![Status::Undecided; units], ..LayerProof::default() };
-        let proof = Proof { layers: vec![open(2 * vectors), LayerProof { bounds, ..open(1) }], points: vec![] };
-        let domain = Domain::uniform(2 * vectors, -1.0, 1.0)?;
-        let [rounded, exact] =
-            [proof.check::<f64>(&network, &domain).map(|_| ()), proof.check::<Exact>(&network, &domain).map(|_| ())];
-        assert_eq!(rounded.is_ok(), exact.is_ok());
-        Ok(rounded)
-    }
-    check(1, false, 2, 2)??;
-    for (vectors, adds, position, on) in [(1, true, 2, 2), (2, false, 2, 2), (2, false, 4, 4), (2, true, 4, 4)] {
-        let refusal = check(vectors, adds, position, on)?.expect_err("a layer that cannot be tilted");
-        assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
     }
     Ok(())
 }
@@ -462,9 +272,11 @@ fn objects_are_objects_and_null_is_nothing() -> Anything {
     Ok(())
 }
 
-/// A small unit with many cases, in a network that is large elsewhere: by the count of products too much, though each case is soon proved.
+/// A small unit with many cases, in a network that is large elsewhere: by the count of products too much, though each
+/// case is soon proved.
 #[test]
 fn bounds_that_take_too_much_work_are_refused() -> Anything {
+    /// How wide the network is where it is large.
     const WIDTH: usize = 1024;
     fn check<N: Number>(positions: usize, depth: usize) -> Anything<Result<(), Refusal>> {
         let dense = |rows: usize, columns: usize| -> Anything<Dense> {

@@ -115,7 +115,8 @@ fn what_makes_no_sense_is_refused() -> Anything {
     Ok(())
 }
 
-/// What a value of the second network is expressed by is one thing, and an operator does the same only to the same shapes.
+/// What a value of the second network is expressed by is one thing, and an operator does the same only to the same
+/// shapes.
 #[test]
 fn anchors_do_not_vouch_for_each_other() -> Anything {
     let number = |number: f64| Broadcast::new(Shape::new([1])?, vec![number]);
@@ -266,14 +267,22 @@ proptest! {
         let exact = deviation(&exact_facts, &second, &pairs).expect("as before");
         let exact: Vec<f64> = exact[0].iter().map(Number::rounded_up).collect();
         let points: Vec<f64> = (0..200 * widths[0])
-            .map(|_| match random.u8(0..3) { 0 => -reach, 1 => reach + 0.5, _ => -reach + random.f64() * (2.0 * reach + 0.5) })
+            .map(|_| match random.u8(0..3) {
+                0 => -reach,
+                1 => reach + 0.5,
+                _ => -reach + random.f64() * (2.0 * reach + 0.5),
+            })
             .collect();
         let [a, b] = [&first, &second].map(|network| Evaluator::<f64>::new(network).run(&points));
         for (index, (a, b)) in a[0].iter().zip(&b[0]).enumerate() {
             let bound = bounds[0][index % bounds[0].len()];
             let exact = exact[index % exact.len()];
-            prop_assert!(exact <= bound * (1.0 + 1e-9), "without rounding {exact}, with it {bound}");
-            prop_assert!((a - b).abs() <= exact + 1e-9 * (1.0 + a.abs() + b.abs()), "{a} and {b}, {exact}");
+            // Where a range ends just at 0, rounding decides which of two ways is taken. Either is sound, and the other
+            // one may be a little better.
+            prop_assert!(exact <= bound * 1.05 + 1e-9, "without rounding {exact}, with it {bound}");
+            for proved in [exact, bound] {
+                prop_assert!((a - b).abs() <= proved + 1e-9 * (1.0 + a.abs() + b.abs()), "{a} and {b}, {proved}");
+            }
         }
     }
 }
@@ -298,8 +307,9 @@ fn expressions_that_need_too_much_room_are_refused() -> Anything {
     Ok(())
 }
 
-/// Two matrices in a row, and factors that no double holds the products of: expressions are rounded, and yet nothing moves
-/// if units that are off are left out. Where a number differs in its last bit, or a unit is not off, something does.
+/// Two matrices in a row, and factors that no double holds the products of: expressions are rounded, and yet nothing
+/// moves if units that are off are left out. Where a number differs in its last bit, or a unit is not off, something
+/// does.
 #[test]
 fn what_is_made_in_the_same_way_is_no_distance_apart() -> Anything {
     let build = |kept: &[usize], nudge: f64, low: f64| -> Anything<Network> {
@@ -332,7 +342,8 @@ fn what_is_made_in_the_same_way_is_no_distance_apart() -> Anything {
     Ok(())
 }
 
-/// A difference that is too long to be kept as an expression becomes a symbol. That of an anchor once took the place of the symbol of the ReLU that is the anchor.
+/// A difference that is too long to be kept as an expression becomes a symbol. That of an anchor once took the place of
+/// the symbol of the ReLU that is the anchor.
 #[test]
 fn the_symbols_of_an_anchor_are_not_those_of_its_units() -> Anything {
     fn apart<N: Number>() -> Anything<f64> {

@@ -14,12 +14,13 @@ type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, 1 << 29);
 
-/// A certificate that says nothing, but says it at length: in place of this mark.
+/// The beginning of a certificate that says nothing, but says it at length: points follow.
 const HEAD: &str = r#"{"format": "leo certificate", "version": 1, "first": "", "second": "",
     "domain": {"inputs": 1, "lo": 0.0, "hi": 1.0}, "delta": [0.0], "links": [{"layers": [], "roles": [], "points": ["#;
+/// What comes after the points.
 const END: &str = "]}]}";
 
-/// Writes a certificate of so many points that are nothing.
+/// Writes a certificate of `points` points that are nothing.
 fn write(out: &mut impl Write, points: usize) -> std::io::Result<()> {
     write!(out, "{HEAD}")?;
     let many = b"[],".repeat(1 << 12);
@@ -29,7 +30,8 @@ fn write(out: &mut impl Write, points: usize) -> std::io::Result<()> {
     write!(out, "[]{END}")
 }
 
-/// Hardly a hundred kilobytes of gzip unpack to a hundred megabytes of empty lists, for which `leo check` took three gigabytes.
+/// Hardly a hundred kilobytes of gzip unpack to a hundred megabytes of empty lists, for which `leo check` took three
+/// gigabytes.
 #[test]
 fn a_packed_certificate_takes_no_gigabytes() -> Anything {
     let folder = tempfile::tempdir()?;

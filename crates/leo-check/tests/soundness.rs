@@ -142,7 +142,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn no_input_leaves_a_proved_range(seed in any::<u64>(), lo in -3.0..3.0, width in prop_oneof![Just(0.0), Just(1e-9), 0.0..4.0, Just(1e6)], chosen in any::<bool>()) {
+    fn no_input_leaves_a_proved_range(
+        seed in any::<u64>(),
+        lo in -3.0..3.0,
+        width in prop_oneof![Just(0.0), Just(1e-9), 0.0..4.0, Just(1e6)],
+        chosen in any::<bool>(),
+    ) {
         let network = random_network(seed).expect("shapes fit");
         let domain = Domain::new(vec![lo, -lo], vec![lo + width, width - lo]).expect("not reversed");
         assert_sound::<f64>(&network, &domain, seed, chosen);
@@ -238,7 +243,8 @@ fn products_that_underflow_are_not_zero() -> Anything {
     // 1e-600 at x = 1.
     assert!(checker.range(layer).upper[0] > 0.0);
 
-    // 0.1 0.3 x minus its multiple by the rounded product, on inputs so small that errors vanish: above 0 at the upper end.
+    // 0.1 0.3 x minus its multiple by the rounded product, on inputs so small that errors vanish: above 0 at the upper
+    // end.
     let mut builder = Network::builder(Shape::new([1])?);
     let scaled = |by: f64| -> Result<Elementwise, NetworkError> {
         Elementwise::new(Arithmetic::Multiply, Broadcast::new(Shape::new([1])?, vec![by])?)

@@ -9,6 +9,7 @@ use leo_stability::{Engine, Status, StopReason};
 
 use crate::compare::reference::{Measured, Reference, measured_limit};
 use crate::compare::samples::{OneSided, one_sided};
+use crate::deltas::largest;
 use crate::prospects;
 use crate::rewriting::certify::RewriteStep;
 use crate::rewriting::history::{History, beside};
@@ -32,12 +33,14 @@ pub enum Method {
 pub struct CompressOptions<'a> {
     /// Which algorithm.
     pub method: Method,
-    /// How far approximations may move an output; if nothing is said, [`Tolerance::Ulp`] for the normal form and [`Tolerance::Zero`] for LEO.
+    /// How far approximations may move an output; if nothing is said, [`Tolerance::Ulp`] for the normal form and
+    /// [`Tolerance::Zero`] for LEO.
     pub tolerance: Option<Tolerance>,
     /// Only what needs no rounding of any weight.
     pub bit_exact: bool,
-    /// How many times larger than the original's the error may be that single precision makes in the smaller network; if nothing is said, twice. It is measured, and what is measured has to be
-    /// some way below that, because other points and other orders of summation give other errors.
+    /// How many times larger than the original's the error may be that single precision makes in the smaller network;
+    /// if nothing is said, twice. It is measured, and what is measured has to be some way below that, because other
+    /// points and other orders of summation give other errors.
     pub allow_noise: Option<f64>,
     /// The type of rewritten weights, if not the file's own.
     pub float: Option<Float>,
@@ -54,7 +57,7 @@ impl CompressOptions<'_> {
 
     /// How many times the original's noise may be measured.
     pub(crate) fn noise_limit(&self) -> f64 {
-        measured_limit(self.allow_noise.unwrap_or(ALLOWED_NOISE))
+        measured_limit(self.allow_noise.unwrap_or(DEFAULT_NOISE))
     }
 }
 
@@ -75,8 +78,8 @@ impl Observer for LaterRounds<'_> {
     }
 }
 
-/// How many times larger errors in single precision may get.
-const ALLOWED_NOISE: f64 = 2.0;
+/// How many times larger errors in single precision may get, if nothing is said.
+const DEFAULT_NOISE: f64 = 2.0;
 
 /// A file, perhaps smaller, and what was done to it.
 #[derive(Clone, Debug)]
@@ -89,13 +92,14 @@ pub struct Compressed {
     pub history: History,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain: proved.
     pub delta: Vec<Vec<f64>>,
-    /// How far the original and the smaller network can be off, each, when they are computed in single precision, if the files leave no doubt what is computed.
+    /// How far the original and the smaller network can be off, each, when they are computed in single precision, if
+    /// the files leave no doubt what is computed.
     pub(crate) errors: Option<[Vec<Vec<f64>>; 2]>,
     /// For each element of each output, the largest number that it was seen to be, whatever its sign.
     pub scales: Vec<Vec<f64>>,
     /// For each output, what was measured in single precision, if the file is in that.
     pub single: Option<Vec<Measured>>,
-    /// Units that are always on or off and are still there, and why.
+    /// Stable units that are still there, and why.
     pub staying: Vec<Staying>,
     /// If few units went, how many would go with larger tolerances.
     pub prospects: Vec<Prospect>,
@@ -119,8 +123,9 @@ impl Compressed {
         largest(&self.delta)
     }
 
-    /// For each element of each output, how far it can be from what it was if both networks are evaluated in single precision, in any order of summation: proved. Nothing where
-    /// the files leave a doubt what is computed, or where something may overflow.
+    /// For each element of each output, how far it can be from what it was if both networks are evaluated in single
+    /// precision, in any order of summation: proved. Nothing where the files leave a doubt what is computed, or where
+    /// something may overflow.
     pub fn delta_f32(&self) -> Option<Vec<Vec<f64>>> {
         let delta = apart_in_single(&self.delta, self.errors.as_ref()?);
         largest(&delta).is_finite().then_some(delta)
@@ -137,10 +142,10 @@ impl Compressed {
     pub fn removes_little(&self) -> bool {
         let units: usize = self.history.layers.iter().map(|layer| layer.units.len()).sum();
         let left: usize = self.document.network().hidden().iter().sum();
-        units > 0 && (units.saturating_sub(left) as f64) < prospects::LITTLE * units as f64
+        units > 0 && (units.saturating_sub(left) as f64) < prospects::SMALL_SHARE * units as f64
     }
 
-    /// Units of the original network that can be on and off, and are only one of both on samples.
+    /// Unstable units of the original network that are only on, or only off, on samples.
     ///
     /// # Errors
     /// If the samples are another network's.
@@ -192,16 +197,22 @@ impl From<Mismatch> for CompressError {
 }
 
 /// The most rounds. One does nearly all, the second finds that nothing is left to do.
-const ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 8;
 
-/// What part of the time the search for stable units may take: at the least, however long the rest may take, and at the most.
+/// What part of the time the search for stable units may take: at the least, however long the rest may take, and at the
+/// most.
 const SHARE_OF_SEARCH: [f64; 2] = [0.4, 0.85];
-/// After what part of the time no more ways to rewrite are tried. The rest is for comparing and certifying, which takes a fraction of the search.
+
+/// After what part of the time no more ways to rewrite are tried. The rest is for comparing and certifying, which takes
+/// a fraction of the search.
 const SHARE_OF_PLANNING: f64 = 0.9;
-/// How many products of a weight and an expression's coefficient are planned with, carried out and proved in a second, on a slow machine.
+
+/// How many products of a weight and an expression's coefficient are planned with, carried out and proved in a second,
+/// on a slow machine.
 const PRODUCTS_A_SECOND: f64 = 4e8;
 
-/// How much of a time limit the search for stable units may take. Plans and proofs are about expressions of as many numbers as there are inputs and units, for each number in the network.
+/// How much of a time limit the search for stable units may take. Plans and proofs are about expressions of as many
+/// numbers as there are inputs and units, for each number in the network.
 fn time_to_search(network: &Network, limit: Duration) -> Duration {
     let basis = network.input().elements() + network.hidden().iter().sum::<usize>();
     let rest = network.multiply_adds() as f64 * basis as f64 / PRODUCTS_A_SECOND;
@@ -246,21 +257,26 @@ pub fn compress(
     let whole = options.stability.time_limit;
     let deadline = whole.and_then(|limit| start.checked_add(limit.mul_f64(SHARE_OF_PLANNING)));
     let later = options.stability.observer.map(LaterRounds);
-    for round in 0..ROUNDS {
+    for round in 0..MOST_ROUNDS {
         // The search may have its share, and the next ones what it leaves of that.
         let time_limit = whole.map(|limit| time_to_search(document.network(), limit).saturating_sub(start.elapsed()));
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
             break;
         }
-        let mut stability =
-            leo_stability::AnalysisOptions { time_limit, narrow: true, shown: round == 0, ..options.stability };
+        let mut stability = leo_stability::AnalysisOptions {
+            time_limit,
+            tighten_last_layer: true,
+            certify_witnesses: round == 0,
+            ..options.stability
+        };
         if round > 0 {
             // What is kept is about the first network.
             stability.checkpoint = None;
             stability.observer = later.as_ref().map(|later| later as &dyn Observer);
         }
         if round > 0 && compressed.history.is_plain() {
-            // Units that were unstable still are; those that are stable, and what was put in, are seen to be at once: a long search would find nothing.
+            // Units that were unstable still are; those that are stable, and what was put in, are seen to be at once: a
+            // long search would find nothing.
             stability = leo_stability::AnalysisOptions { engine: Engine::Bounds, nodes: Some(0), ..stability };
         }
         let options = CompressOptions { stability, ..*options };
@@ -281,7 +297,8 @@ pub fn compress(
 }
 
 impl Compressed {
-    /// What was said of units and layers that stay is not said of those that went after all, in a later round or by another way.
+    /// What was said of units and layers that stay is not said of those that went after all, in a later round or by
+    /// another way.
     fn forget_what_went(&mut self) {
         let removed = &self.history.removed;
         for staying in &mut self.staying {
@@ -293,18 +310,4 @@ impl Compressed {
         let changed: Vec<LayerId> = changed.collect();
         self.pinned.retain(|pinned| changed.binary_search(&pinned.layer).is_err());
     }
-
-    /// Adds up how far outputs can have moved.
-    pub(crate) fn add_delta(&mut self, deviation: &[Vec<f64>]) {
-        for (sums, deltas) in self.delta.iter_mut().zip(deviation) {
-            sums.iter_mut()
-                .zip(deltas)
-                .for_each(|(sum, delta)| *sum = if *sum == 0.0 { *delta } else { (*sum + delta).next_up() });
-        }
-    }
-}
-
-/// The largest of bounds on outputs.
-pub(crate) fn largest(deltas: &[Vec<f64>]) -> f64 {
-    deltas.iter().flatten().copied().fold(0.0, f64::max)
 }

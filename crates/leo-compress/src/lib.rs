@@ -1,20 +1,21 @@
 //! Smaller networks that compute the same.
 //!
-//! [`compress()`] takes a file and a domain, has the stable units found and proved, and rewrites what it can: as the algorithm LEO does
-//! (`leo.rs`), or by the normal form (`normal.rs`, `full.rs`), which removes more. Whatever it does, `leo-check` then proves how far any output can have moved,
-//! from the two networks themselves.
+//! [`compress()`] takes a file and a domain, has the stable units found and proved, and rewrites what it can: as the
+//! algorithm LEO does (`leo.rs`), or by the normal form (`normal.rs`, `full.rs`), which removes more. Whatever it does,
+//! `leo-check` then proves how far any output can have moved, from the two networks themselves.
 //!
 //! # Three units, by hand
 //!
-//! On inputs from [0, 1], `relu(x + y + 1)` and `relu(x - y + 2)` are always on, and `relu(x - y)` is on or off. A network adds them up. LEO keeps all
-//! three: neither of the two that are on is a multiple of the other. In normal form the network is
+//! On inputs from [0, 1], `relu(x + y + 1)` and `relu(x - y + 2)` are always on, and `relu(x - y)` is unstable, on or
+//! off. A network adds them up. LEO keeps all three: neither of the two that are on is a multiple of the other. In
+//! normal form the network is
 //!
 //! ```text
 //! (x + y + 1) + (x - y + 2) + relu(x - y) = 2 x + 3 + relu(x - y)
 //! ```
 //!
-//! and all that has to get past the layer, besides the unit that can be on or off, is one linear function, `2 x`. A unit that is always on carries it, so that
-//! two are enough.
+//! and all that has to get past the layer, besides the unstable unit, is one linear function, `2 x`. A
+//! unit that is always on carries it, so that two are enough.
 //!
 //! ```
 //! use leo_compress::{Method, CompressOptions, compress};
@@ -42,6 +43,7 @@
 
 mod compare;
 mod compress;
+mod deltas;
 mod method;
 mod normal_form;
 mod prospects;

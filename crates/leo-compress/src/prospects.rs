@@ -3,15 +3,17 @@
 use leo_formats::onnx::Float;
 
 use crate::compress::{CompressError, Method};
-use crate::method::attempts::{Attempts, PARTS, Taken, is_tolerated, planned};
+use crate::deltas::are_within;
+use crate::method::attempts::{Attempts, PARTS, Taken, planned};
 use crate::method::full::Style;
 use crate::tolerance::{Costs, Tolerance};
 use crate::why::{Obstacles, Prospect};
 
-/// Of what part of all units too few go for that to be the last word.
-pub(crate) const LITTLE: f64 = 0.1;
+/// The share of all units: where fewer than that go, it is said what would go with more tolerance.
+pub(crate) const SMALL_SHARE: f64 = 0.1;
+
 /// With what tolerances more might go.
-const PROSPECTS: [f64; 3] = [1e-6, 1e-4, 1e-2];
+const LARGER_TOLERANCES: [f64; 3] = [1e-6, 1e-4, 1e-2];
 
 impl<'a> Attempts<'a> {
     /// How many units would go with larger tolerances, if few do.
@@ -20,13 +22,13 @@ impl<'a> Attempts<'a> {
         let left = |taken: &Taken| taken.written.document.network().hidden().iter().sum::<usize>();
         let gone: usize = taken.map_or(0, |taken| all.saturating_sub(left(taken)));
         let mut prospects = Vec::new();
-        if self.options.bit_exact || self.options.method == Method::Leo || gone as f64 >= LITTLE * all as f64 {
+        if self.options.bit_exact || self.options.method == Method::Leo || gone as f64 >= SMALL_SHARE * all as f64 {
             return Ok(prospects);
         }
-        for tolerance in PROSPECTS {
+        for tolerance in LARGER_TOLERANCES {
             let tolerances =
                 Tolerance::Relative(tolerance).of_outputs(&self.reference.scales, self.original.document.float());
-            if is_tolerated(&tolerances, &self.tolerances) {
+            if are_within(&tolerances, &self.tolerances) {
                 // What is allowed already is no prospect.
                 continue;
             }
@@ -52,7 +54,7 @@ impl<'a> Attempts<'a> {
             }
             let units = plans.iter().map(|(region, plan)| region.units() - plan.units(region)).sum();
             let rewritten = self.rewritten(plans, Float::F64)?;
-            if rewritten.is_ok_and(|rewritten| is_tolerated(&rewritten.deviation, &self.tolerances)) {
+            if rewritten.is_ok_and(|rewritten| are_within(&rewritten.deviation, &self.tolerances)) {
                 return Ok(Some(units));
             }
             if self.is_late() {

@@ -14,8 +14,8 @@ use crate::rewriting::region::Region;
 pub enum Tolerance {
     /// Not at all.
     Zero,
-    /// For each element, half a unit in the last place, in single precision, of the largest number that it was seen to reach: less than it can show. For files in
-    /// double precision, in double precision.
+    /// For each element, half a unit in the last place, in single precision, of the largest number that it was seen to
+    /// reach: less than it can show. For files in double precision, in double precision.
     Ulp,
     /// This much.
     Absolute(f64),
@@ -71,31 +71,33 @@ impl std::str::FromStr for Tolerance {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(percent) = text.strip_suffix('%') {
             let part = percent.parse().ok().filter(|percent: &f64| *percent > 0.0 && percent.is_finite());
-            return part.map(|percent| Self::Relative(percent / 100.0)).ok_or_else(|| MISSPELT.to_owned());
+            return part.map(|percent| Self::Relative(percent / 100.0)).ok_or_else(|| EXPECTED_FORM.to_owned());
         }
         match (text, text.parse::<f64>()) {
             ("ulp", _) => Ok(Self::Ulp),
             (_, Ok(0.0)) => Ok(Self::Zero),
             (_, Ok(tolerance)) if tolerance > 0.0 && tolerance.is_finite() => Ok(Self::Absolute(tolerance)),
-            _ => Err(MISSPELT.to_owned()),
+            _ => Err(EXPECTED_FORM.to_owned()),
         }
     }
 }
 
 /// What a tolerance should be.
-const MISSPELT: &str = "should be 0, ulp, a number above 0, or a percentage of what each output reaches, such as 0.01%";
+const EXPECTED_FORM: &str =
+    "should be 0, ulp, a number above 0, or a percentage of what each output reaches, such as 0.01%";
 
 /// What an error of 1 costs: pairs of a party and what it costs that party.
 pub(crate) type Costly = Vec<(usize, f64)>;
 
 /// What errors cost, and how much may be spent.
 ///
-/// Those who bear the costs are *parties*: the elements of the outputs, or, where these are many, groups of neighbours, each of which bears what its dearest member does.
+/// Those who bear the costs are *parties*: the elements of the outputs, or, where these are many, groups of neighbours,
+/// each of which bears what its dearest member does.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorBudget {
     /// For each layer and channel, what an error of 1 in its pre-activation costs at the most.
     pub(crate) units: Vec<Vec<Costly>>,
-    /// The same for each port.
+    /// For each port and channel, what an error of 1 in it costs at the most.
     pub(crate) ports: Vec<Vec<Costly>>,
     /// How many parties there are.
     pub(crate) parties: usize,
@@ -104,7 +106,7 @@ pub(crate) struct ErrorBudget {
 }
 
 impl ErrorBudget {
-    /// For a region, from what errors in all values cost, with so much of the tolerance.
+    /// For a region, from what errors in all values cost, with `part` of the tolerance.
     pub(crate) fn new(region: &Region, costs: Option<&Costs>, part: f64) -> Self {
         // A channel is off at all its positions at once.
         let of_value = |value: ValueId, channels: Channels| -> Vec<Costly> {
@@ -120,7 +122,7 @@ impl ErrorBudget {
         }
     }
 
-    /// How large an error in a unit's pre-activation can be that costs no more than this.
+    /// How large an error in a unit's pre-activation can be that costs no more than `cost`.
     pub(crate) fn affordable(&self, layer: usize, unit: usize, cost: f64) -> f64 {
         let most = self.units[layer][unit].iter().map(|&(_, cost)| cost).fold(0.0, f64::max);
         if most > 0.0 { cost / most } else { 0.0 }
@@ -130,8 +132,9 @@ impl ErrorBudget {
 /// The most parties: with more, what they cost would take more room than the network.
 const MAX_PARTIES: usize = 1024;
 
-/// For each value, by how much an error of 1 in each of its elements can move outputs at the most, in units of their tolerances. That is the sum over all ways to
-/// the output of the products of absolute weights.
+/// For each value, by how much an error of 1 in each of its elements can move outputs at the most, in units of their
+/// tolerances. That is the sum over all ways to the output of the products of absolute weights: a Lipschitz constant
+/// for each pair of an element and a party, by one pass back through the network (its adjoint, in absolute values).
 pub(crate) struct Costs {
     parties: usize,
     /// By the indices of values; nothing for what no output depends on.

@@ -24,11 +24,13 @@ pub struct Staying {
 pub enum Why {
     /// Something needs the layer's outputs as they are.
     Pinned(String),
-    /// So many linear functions have to get past the layer, none of which is a combination of the others, and a unit is needed for each.
+    /// This many linear functions have to get past the layer, none of which is a combination of the others, and a unit
+    /// is needed for each.
     Rank(usize),
     /// Single precision would make this many times the error of the original network's in what would be left.
     Noise(f64),
-    /// Weights would have to be rounded, and as far as that can be proved, outputs would move by this part of what they reach.
+    /// Weights would have to be rounded, and as far as that can be proved, outputs would move by this part of what they
+    /// reach.
     Visible(f64),
     /// Weights would have to be rounded, and outputs would move by more than that should do.
     Rounding,
@@ -52,11 +54,13 @@ impl fmt::Display for Why {
             }
             Self::Noise(factor) => write!(
                 formatter,
-                "otherwise single precision would make {factor:.1} times the error that it makes in the original (see --allow-noise)"
+                "otherwise single precision would make {factor:.1} times the error that it makes in the original (see \
+                 --allow-noise)"
             ),
             Self::Visible(part) => write!(
                 formatter,
-                "otherwise rounding could move outputs by {part:.1e} of what they reach, as far as is proved (a larger --tolerance may allow that)"
+                "otherwise rounding could move outputs by {part:.1e} of what they reach, as far as is proved (a larger \
+                 --tolerance may allow that)"
             ),
             Self::Rounding => formatter.write_str("rounding the weights that would be left moves outputs too far"),
             Self::NewNumbers => formatter.write_str("otherwise other weights would have to change (--bit-exact)"),
@@ -104,7 +108,8 @@ pub(crate) fn staying(history: &History, regions: &Regions, obstacles: &Obstacle
     staying
 }
 
-/// Why so many units of a layer that are always on, or units that are always off, are still there.
+/// Why units of a layer are still there: the units that are always on, if `on` says how many these are, or those that
+/// are always off.
 fn why(layer: &Layer, on: Option<usize>, regions: &Regions, obstacles: &Obstacles) -> Why {
     if let Ok(place) = regions.pinned.binary_search_by_key(&layer.id, |pinned| pinned.layer) {
         return Why::Pinned(regions.pinned[place].reason.clone());

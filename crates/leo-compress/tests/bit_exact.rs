@@ -10,10 +10,10 @@ mod support;
 use std::path::Path;
 
 use fastrand::Rng;
-use files::{floats, graph, int, ints, model, node, read, value};
+use files::{float, floats, graph, int, ints, list, model, node, read, scaler, tensor_value, value};
 use leo_compress::{CompressOptions, Compressed, Rule};
 use leo_formats::onnx::Document;
-use leo_formats::onnx::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use leo_formats::onnx::proto::{ModelProto, NodeProto, TensorProto};
 use leo_formats::read_domain;
 use leo_formats::vnnlib::NonBox;
 use leo_network::Domain;
@@ -30,7 +30,7 @@ fn numbers(name: &str, dims: &[i64]) -> TensorProto {
     floats(name, dims, &values)
 }
 
-/// Biases of which those of some units, so many, are so low that these are always off.
+/// Biases for `units` units, of which those in `off` are so low that their units are always off.
 fn biases(name: &str, units: usize, off: &[usize]) -> TensorProto {
     let bias = |unit: usize| if off.contains(&unit) { -90.1 } else { (unit as f32 * 0.3).cos() * 0.1 };
     floats(name, &[units as i64], &(0..units).map(bias).collect::<Vec<f32>>())
@@ -95,6 +95,17 @@ fn assert_selected(before: &Document, after: &Document) {
         };
         assert!(old.iter().any(|(other, old)| is_it(other) && is_selected(old)), "{name} has other numbers");
     }
+}
+
+/// A layer of units, `h`, and what a matrix makes of it, `b`; then these nodes.
+fn after_a_layer(nodes: &[NodeProto]) -> Vec<NodeProto> {
+    let layer = [
+        node("MatMul", &["x", "w1"], "a", &[]),
+        node("Add", &["a", "b1"], "g", &[]),
+        node("Relu", &["g"], "h", &[]),
+        node("MatMul", &["h", "w2"], "b", &[]),
+    ];
+    [&layer, nodes].concat()
 }
 
 /// Two matrices after each other, on both sides of the units; units 1 and 3 are off.
@@ -216,19 +227,10 @@ fn batch_normalisation_after_units_lets_those_go_that_come_to_nothing() -> Anyth
 
 #[test]
 fn a_scaler_in_front() -> Anything {
-    let list = |name: &str, floats: &[f32]| AttributeProto {
-        name: Some(name.into()),
-        r#type: Some(6),
-        floats: floats.to_vec(),
-        ..AttributeProto::default()
-    };
-    let scaler = [list("offset", &[0.1, 0.2, 0.3]), list("scale", &[3.1, 0.7, 1.9])];
     let mut file = two_matrices();
     let nodes = &mut graph(&mut file).node;
     nodes[0].input[0] = "standard".into();
-    let mut standard = node("Scaler", &["x"], "standard", &scaler);
-    standard.domain = Some("ai.onnx.ml".into());
-    nodes.insert(0, standard);
+    nodes.insert(0, scaler("x", "standard", &[0.1, 0.2, 0.3], &[3.1, 0.7, 1.9]));
     narrowed(&file, &[3])?;
 
     let mut file = two_matrices();
@@ -244,14 +246,7 @@ fn a_scaler_in_front() -> Anything {
 fn a_matrix_applied_to_several_vectors() -> Anything {
     let file = model(
         value("x", &[0, 2, 3]),
-        &[
-            node("MatMul", &["x", "w1"], "a", &[]),
-            node("Add", &["a", "b1"], "g", &[]),
-            node("Relu", &["g"], "h", &[]),
-            node("MatMul", &["h", "w2"], "b", &[]),
-            node("MatMul", &["b", "w3"], "c", &[]),
-            node("Flatten", &["c"], "y", &[]),
-        ],
+        &after_a_layer(&[node("MatMul", &["b", "w3"], "c", &[]), node("Flatten", &["c"], "y", &[])]),
         &[numbers("w1", &[3, 4]), biases("b1", 4, &[2]), numbers("w2", &[4, 3]), numbers("w3", &[3, 2])],
         &[value("y", &[0, 4])],
     );
@@ -263,18 +258,14 @@ fn a_matrix_applied_to_several_vectors() -> Anything {
 fn branches_that_are_added_up_keep_their_widths() -> Anything {
     let file = model(
         value("x", &[0, 3]),
-        &[
-            node("MatMul", &["x", "w1"], "a", &[]),
-            node("Add", &["a", "b1"], "g", &[]),
-            node("Relu", &["g"], "h", &[]),
-            node("MatMul", &["h", "w2"], "b", &[]),
+        &after_a_layer(&[
             node("Add", &["b", "b2"], "c", &[]),
             node("Relu", &["c"], "d", &[]),
             node("MatMul", &["d", "w3"], "e", &[]),
             node("MatMul", &["e", "w4"], "f", &[]),
             node("Add", &["h", "f"], "sum", &[]),
             node("MatMul", &["sum", "w5"], "y", &[]),
-        ],
+        ]),
         &[
             numbers("w1", &[3, 4]),
             biases("b1", 4, &[0]),
@@ -296,17 +287,7 @@ fn changes_of_shape_between_a_matrix_and_its_units() -> Anything {
     let between = [
         node("Reshape", &["a", "tall"], "r", &[]),
         node("Identity", &["r"], "i", &[]),
-        node(
-            "Transpose",
-            &["i"],
-            "t",
-            &[AttributeProto {
-                name: Some("perm".into()),
-                r#type: Some(7),
-                ints: vec![1, 0, 2],
-                ..AttributeProto::default()
-            }],
-        ),
+        node("Transpose", &["i"], "t", &[list("perm", &[1, 0, 2])]),
         node("Squeeze", &["t", "first"], "g", &[]),
     ];
     let after = [
@@ -365,7 +346,8 @@ fn a_shape_for_what_comes_after_a_layer_keeps_its_width() -> Anything {
     Ok(())
 }
 
-/// Two layers read the same pre-activations. What is said to stay is what stays; and what is written is no more work than before.
+/// Two layers read the same pre-activations. What is said to stay is what stays; and what is written is no more work
+/// than before.
 #[test]
 fn layers_that_share_their_pre_activations() -> Anything {
     let file = |bias: TensorProto| {
@@ -395,20 +377,12 @@ fn layers_that_share_their_pre_activations() -> Anything {
 /// others.
 #[test]
 fn constants_in_every_way() -> Anything {
-    let held = AttributeProto {
-        name: Some("value".into()),
-        r#type: Some(4),
-        t: Some(biases("", 4, &[0, 3])),
-        ..AttributeProto::default()
-    };
-    let alpha =
-        AttributeProto { name: Some("alpha".into()), r#type: Some(1), f: Some(0.3), ..AttributeProto::default() };
     let file = model(
         value("x", &[0, 4]),
         &[
-            node("Constant", &[], "low", &[held]),
+            node("Constant", &[], "low", &[tensor_value(biases("", 4, &[0, 3]))]),
             node("Transpose", &["square"], "turned", &[]),
-            node("Gemm", &["x", "turned", "low"], "g", &[alpha]),
+            node("Gemm", &["x", "turned", "low"], "g", &[float("alpha", 0.3)]),
             node("Relu", &["g"], "h", &[]),
             node("MatMul", &["h", "square"], "i", &[]),
             node("Relu", &["i"], "j", &[]),
@@ -434,14 +408,7 @@ fn constants_in_every_way() -> Anything {
 fn what_is_read_before_the_relu_too_stays() -> Anything {
     let file = model(
         value("x", &[0, 3]),
-        &[
-            node("MatMul", &["x", "w1"], "a", &[]),
-            node("Add", &["a", "b1"], "g", &[]),
-            node("Relu", &["g"], "h", &[]),
-            node("MatMul", &["h", "w2"], "b", &[]),
-            node("MatMul", &["g", "w3"], "c", &[]),
-            node("Add", &["b", "c"], "y", &[]),
-        ],
+        &after_a_layer(&[node("MatMul", &["g", "w3"], "c", &[]), node("Add", &["b", "c"], "y", &[])]),
         &[
             numbers("w1", &[3, 3]),
             biases("b1", 3, &[0, 2]),
@@ -482,8 +449,8 @@ fn one_unit_of_a_layer_that_is_off_stays() -> Anything {
     Ok(())
 }
 
-/// A network of the verification competition, of matrices two by two. Of its 57 units that are always off, none went; 41
-/// are found without case distinctions, which take minutes.
+/// A network of the verification competition, of matrices two by two. Of its 57 units that are always off, none went;
+/// 41 are found without case distinctions, which take minutes.
 #[test]
 fn two_level_lattice_networks() -> Anything {
     let networks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/networks");

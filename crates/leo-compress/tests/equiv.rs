@@ -1,4 +1,5 @@
-//! Networks that compute the same are found to, whatever was done to one of them; and what is not the same is never said to be.
+//! Networks that compute the same are found to, whatever was done to one of them; and what is not the same is never
+//! said to be.
 
 #[path = "support/chains.rs"]
 mod chains;
@@ -10,7 +11,6 @@ mod support;
 
 use chains::{Layers, chain, dense};
 use fastrand::Rng;
-use leo_check::Checker;
 use leo_compress::{
     Comparison, CompressOptions, EquivError, Method, Tolerance, equivalent, largest_difference, observe,
 };
@@ -21,7 +21,7 @@ use num_traits::Signed;
 use points::random_point;
 use proptest::prelude::*;
 use random::{random_domain, random_network};
-use support::{document, evaluate, exact, shrink};
+use support::{document, evaluate, exact, largest_number, shrink};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -57,14 +57,6 @@ fn check_bound(random: &mut Rng, networks: [&Network; 2], domain: &Domain, found
     }
     let seen = largest_difference(networks[0], networks[1], domain, None, 2).expect("the domain fits");
     assert!(seen <= found.largest_deviation(), "{seen:e} seen, {:e} proved", found.largest_deviation());
-}
-
-/// A bound on all numbers in a network: what rounding is relative to.
-fn largest_number(network: &Network, domain: &Domain) -> f64 {
-    let mut checker = Checker::new(network, domain).expect("the domain fits");
-    while checker.next_layer().is_some() {}
-    let facts = checker.finish();
-    network.values().map(|value| facts.range(value).size()).fold(0.0, f64::max)
 }
 
 /// The units of a layer in another order, each times a factor.

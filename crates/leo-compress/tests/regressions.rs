@@ -64,7 +64,8 @@ fn outputs_within_a_region_are_no_anchors() -> Anything {
     Ok(())
 }
 
-/// With operators after them, outputs changed places when one of them was rewritten and the other was not, and each got the other's delta.
+/// With operators after them, outputs changed places when one of them was rewritten and the other was not, and each got
+/// the other's delta.
 #[test]
 fn outputs_keep_their_places() -> Anything {
     let mut builder = Network::builder(Shape::new([1])?);
@@ -92,7 +93,8 @@ fn outputs_keep_their_places() -> Anything {
     Ok(())
 }
 
-/// Weights that are too large for the file's type when they are multiplied were an error, and not a reason to leave them alone.
+/// Weights that are too large for the file's type when they are multiplied were an error, and not a reason to leave
+/// them alone.
 #[test]
 fn what_would_overflow_stays() -> Anything {
     let network = one_layer(&[&[300.0]], &[0.0], &[&[300.0]])?;
@@ -164,10 +166,12 @@ fn layers_whose_shape_is_read_keep_their_width() -> Anything {
     Ok(())
 }
 
-/// A unit that is nowhere more than 0 was taken for linear with a lower bound that the certificate did not ask the checker for.
+/// A unit that is nowhere more than 0 was taken for linear with a lower bound that the certificate did not ask the
+/// checker for.
 #[test]
 fn both_bounds_of_units_that_are_off_are_proved_again() -> Anything {
-    // At one position the unit is 0, at the other it is on, so that the channel is linear; intervals know less than lines do.
+    // At one position the unit is 0, at the other it is on, so that the channel is linear; intervals know less than
+    // lines do.
     let mut builder = Network::builder(Shape::new([2, 1])?);
     let g = add(&mut builder, &[&[1.0], &[1.0]], &[0.0, 1.0], ValueId::INPUT)?;
     let h = builder.add("", Relu, &[g])?;

@@ -32,8 +32,8 @@ fn negated(row: &[f64]) -> Vec<f64> {
     row.iter().map(|number| -number).collect()
 }
 
-/// Before each layer of ReLUs but the first, or only where `at` says, another one comes in: what it passes on, `z`, is put together again from
-/// `relu(z - t)` and `relu(t - z)`.
+/// Before each layer of ReLUs but the first, or only where `at` says, another one comes in: what it passes on, `z`, is
+/// put together again from `relu(z - t)` and `relu(t - z)`.
 fn with_pairs(layers: &Layers, at: &[usize]) -> Layers {
     let mut split = Layers::new();
     for (index, (rows, bias)) in layers.iter().enumerate() {
@@ -92,7 +92,8 @@ fn opposite_pairs_come_back_as_what_they_were() -> Anything {
         let domain = unit_box(widths[0])?;
         let original = chain(&layers)?;
         for options in tolerances() {
-            // What is in general position can hardly be made smaller; where it can, the pairs shall not stand in the way.
+            // What is in general position can hardly be made smaller; where it can, the pairs shall not stand in the
+            // way.
             let expected = compressed(&original, &domain, &options)?.document.network().hidden();
             for at in [vec![0], vec![1], (0..layers.len() - 1).collect(), (0..layers.len()).collect()] {
                 let split = chain(&with_pairs(&layers, &at))?;
@@ -105,7 +106,8 @@ fn opposite_pairs_come_back_as_what_they_were() -> Anything {
     Ok(())
 }
 
-/// What has to get past these layers is far smaller than what can be proved of it, so that carriers would be shifted by large numbers. Beside the layers nothing is shifted.
+/// What has to get past these layers is far smaller than what can be proved of it, so that carriers would be shifted by
+/// large numbers. Beside the layers nothing is shifted.
 #[test]
 fn linear_functions_pass_beside_layers_where_carriers_would_be_noisy() -> Anything {
     let network = chain(&paired(4, 2.0, &[-0.5, -0.25, 0.0, 0.25]))?;
@@ -190,7 +192,8 @@ fn a_layer_that_is_always_on_goes() -> Anything {
     Ok(())
 }
 
-/// A narrow layer that is always on goes, but what it computes does not become more work for that: the two matrices around it stay two.
+/// A narrow layer that is always on goes, but what it computes does not become more work for that: the two matrices
+/// around it stay two.
 #[test]
 fn a_narrow_layer_leaves_no_wide_matrix() -> Anything {
     let mut random = Rng::with_seed(8);
@@ -210,7 +213,8 @@ fn a_narrow_layer_leaves_no_wide_matrix() -> Anything {
     Ok(())
 }
 
-/// Four units always on, of which two are combinations of the others: LEO keeps two. Only one function of them is read: the normal form keeps one.
+/// Four units always on, of which two are combinations of the others: LEO keeps two. Only one function of them is read:
+/// the normal form keeps one.
 #[test]
 fn leo_merges_what_depends_and_the_normal_form_carries_what_is_read() -> Anything {
     let on = |a: f64, b: f64| vec![a, b];
@@ -289,7 +293,8 @@ fn several_outputs_share_what_they_read() -> Anything {
     let network = builder.finish(outputs)?;
     let options = CompressOptions { tolerance: Some(Tolerance::Zero), ..CompressOptions::default() };
     let after = compressed(&network, &unit_box(2)?, &options)?;
-    // The unit that is always off goes. The one that is always on stays: the first output reads it, and needs nothing of the second layer.
+    // The unit that is always off goes. The one that is always on stays: the first output reads it, and needs nothing
+    // of the second layer.
     assert_eq!(after.document.network().hidden(), [4, 3]);
     assert_eq!(after.document.network().outputs().len(), 3);
     Ok(())

@@ -18,9 +18,11 @@ const MAX_FILE: u64 = 1 << 31;
 /// The most that a gzip file may unpack to: 1 GiB.
 const MAX_UNPACKED: u64 = 1 << 30;
 
-/// How many times its size a gzip file of text may unpack to, and how much it may have in any case: ours are packed to a half or a quarter.
+/// How many times its size a gzip file of text may unpack to: ours are packed to a half or a quarter.
 const MAX_GROWTH: u64 = 32;
-const ALWAYS_UNPACKED: u64 = 1 << 20;
+
+/// How many bytes a gzip file of text may unpack to in any case.
+const UNPACKED_ALLOWANCE: u64 = 1 << 20;
 
 /// What went wrong with a file: which one, where in it, and why, on one line.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +49,8 @@ pub enum Problem {
     Exists,
     /// Another program wrote to the same name at the same time.
     #[error(
-        "was overwritten by another program as it was written; files that belong together may not do so now: run this again"
+        "was overwritten by another program as it was written; files that belong together may not do so now: run this \
+         again"
     )]
     Overwritten,
     /// A folder where a file should be.
@@ -60,7 +63,9 @@ pub enum Problem {
     #[error("is empty")]
     Empty,
     /// More than Leo takes.
-    #[error("is larger than {} MiB{}, the most that Leo reads", .limit >> 20, if *.unpacked { " unpacked" } else { "" })]
+    #[error(
+        "is larger than {} MiB{}, the most that Leo reads", .limit >> 20, if *.unpacked { " unpacked" } else { "" }
+    )]
     TooLarge {
         /// How many bytes are allowed.
         limit: u64,
@@ -121,13 +126,14 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
     read(path).map_err(|problem| problem.in_file(path))
 }
 
-/// Reads a whole file as [`read_file`] does, if it is of a kind that gzip makes a few times smaller. A network can be all zeros, and a thousand times
-/// smaller; what is written for people or as JSON cannot, and takes many times its length to parse.
+/// Reads a whole file as [`read_file`] does, if it is of a kind that gzip makes a few times smaller. A network can be
+/// all zeros, and a thousand times smaller; what is written for people or as JSON cannot, and takes many times its
+/// length to parse.
 ///
 /// # Errors
 /// As for [`read_file`], or if it unpacks to much more than its size.
 pub fn read_text_file(path: &Path) -> Result<Vec<u8>, FileError> {
-    let limit = |packed: u64| (MAX_GROWTH * packed + ALWAYS_UNPACKED, Problem::Bomb);
+    let limit = |packed: u64| (MAX_GROWTH * packed + UNPACKED_ALLOWANCE, Problem::Bomb);
     read_unpacking(path, limit).map_err(|problem| problem.in_file(path))
 }
 
@@ -135,7 +141,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     read_unpacking(path, |_| (MAX_UNPACKED, Problem::TooLarge { limit: MAX_UNPACKED, unpacked: true }))
 }
 
-/// Reads a file. The limit says how much so many packed bytes may unpack to, and what is wrong with more.
+/// Reads a file. `limit` says how many bytes a number of packed bytes may unpack to, and what is wrong with more.
 fn read_unpacking(path: &Path, limit: impl FnOnce(u64) -> (u64, Problem)) -> Result<Vec<u8>, Problem> {
     let about = metadata(path).map_err(Problem::Read)?;
     if about.is_dir() {

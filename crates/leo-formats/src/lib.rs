@@ -1,8 +1,8 @@
 //! The files that networks, domains and samples come in.
 //!
 //! [`Model::load`] reads [ONNX](onnx) and [NNet](nnet) files. A model is a network, what comes after it ([`tail`]), and
-//! the file around both. Writing an ONNX file back changes only what was [spliced](onnx::Document::splice). Domains come
-//! from [VNN-LIB](vnnlib) properties and NNet files ([`read_domain`]), samples from NumPy's and MNIST's formats
+//! the file around both. Writing an ONNX file back changes only what was [spliced](onnx::Document::splice). Domains
+//! come from [VNN-LIB](vnnlib) properties and NNet files ([`read_domain`]), samples from NumPy's and MNIST's formats
 //! ([`ArrayFile`]).
 //!
 //! All files are written under another name first and renamed when they are whole. What is wrong with a file is said on

@@ -53,7 +53,8 @@ struct ModelOutput {
 pub enum RunError {
     /// Samples of another shape.
     #[error(
-        "samples of shape {given:?} do not fit the network's input, {wanted:?} for one sample; the first axis counts samples"
+        "samples of shape {given:?} do not fit the network's input, {wanted:?} for one sample; the first axis counts \
+         samples"
     )]
     Samples {
         /// The array's shape.
@@ -63,7 +64,8 @@ pub enum RunError {
     },
     /// An operator of the tail that Leo cannot evaluate.
     #[error(
-        "output {output:?} comes from {operator}, which Leo keeps but does not evaluate here; what can be asked for instead: {others:?}"
+        "output {output:?} comes from {operator}, which Leo keeps but does not evaluate here; what can be asked for \
+         instead: {others:?}"
     )]
     Tail {
         /// The output asked for.
@@ -99,7 +101,8 @@ impl Model {
         Self::try_from_bytes(file::read(path)?, path)
     }
 
-    /// A model from the content of a file, unpacked if it was gzip. The name says what is in it, and beside which files external data lie.
+    /// A model from the content of a file, unpacked if it was gzip. The name says what is in it, and beside which files
+    /// external data lie.
     ///
     /// # Errors
     /// If it is not what the suffix says, or holds what Leo does not read.
@@ -111,7 +114,11 @@ impl Model {
         match file::suffix(path).as_str() {
             "onnx" => {}
             "nnet" => return Ok(Self::from(Nnet::from_bytes(&bytes)?)),
-            _ => return Err(Problem::UnknownSuffix { expected: "models are .onnx or .nnet files" }),
+            _ => {
+                return Err(Problem::UnknownSuffix {
+                    expected: "models are .onnx or .nnet files; docs/guide.md says how to export one",
+                });
+            }
         }
         let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let guess = file::looks_like(&bytes);
@@ -123,7 +130,8 @@ impl Model {
         }
     }
 
-    /// Whether a runtime computes the network in single precision, as Leo reads it: see [`Document::is_plainly_single`].
+    /// Whether a runtime computes the network in single precision, as Leo reads it: see
+    /// [`Document::is_plainly_single`].
     pub fn is_plainly_single(&self) -> bool {
         match &self.format {
             Format::Onnx(document) => document.is_plainly_single(),
@@ -178,7 +186,8 @@ impl Model {
         }
     }
 
-    /// The value of the network that the file has this name for. In an NNet file, values are called as Leo calls the nodes that make them.
+    /// The value of the network that the file has this name for. In an NNet file, values are called as Leo calls the
+    /// nodes that make them.
     pub fn value_named(&self, name: &str) -> Option<ValueId> {
         match &self.format {
             Format::Onnx(document) => document.value_named(name),
@@ -188,6 +197,23 @@ impl Model {
                 Some(network.result_of(node))
             }
         }
+    }
+
+    /// The name that the file has for a value of the network, if it has one; the first, if it has several. In an NNet
+    /// file, values are called as Leo calls the nodes that make them.
+    pub fn name_of(&self, value: ValueId) -> Option<&str> {
+        match (&self.format, value.node()) {
+            (Format::Onnx(document), _) => document.name_of(value),
+            (Format::Nnet(nnet), Some(node)) => Some(nnet.network().nodes()[node].name()),
+            (Format::Nnet(_), None) => Some(&self.input.name),
+        }
+    }
+
+    /// The output of the file that is a value of the network as it is, if one is; the first, if several are.
+    pub fn output_that_is(&self, value: ValueId) -> Option<&str> {
+        let outputs = self.network().outputs();
+        let is_it = |output: &&ModelOutput| matches!(output.source, Source::Network(place) if outputs[place] == value);
+        self.outputs.iter().find(is_it).map(|output| output.port.name.as_str())
     }
 
     /// The model as a self-contained ONNX file: what was read, or, for an NNet file, its network.
@@ -221,11 +247,11 @@ impl Model {
         self.tail().blamed(output.source).is_none()
     }
 
-    /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute. A value that
-    /// leaves the network for its tail, or is made there, can be asked for by its name too.
+    /// Computes one output for a batch of samples: the one with this name, or the first that Leo can compute. A value
+    /// that leaves the network for its tail, or is made there, can be asked for by its name too.
     ///
-    /// What counts as samples is said [there](Array::count_samples). Files in double precision are run in double precision,
-    /// all others in single.
+    /// What counts as samples is said [there](Array::count_samples). Files in double precision are run in double
+    /// precision, all others in single.
     ///
     /// # Errors
     /// If the samples do not fit, or there is no such output, or its tail is beyond Leo.
@@ -233,7 +259,8 @@ impl Model {
         self.run_with_progress(samples, output, &|_| ())
     }
 
-    /// The same, and says from time to time how many samples more are done.
+    /// Computes one output as [`run`](Self::run) does, and tells `done` from time to time how many samples more are
+    /// done.
     ///
     /// # Errors
     /// As for [`run`](Self::run).

@@ -47,13 +47,18 @@ pub enum NnetError {
         reason: String,
     },
     /// The numbers make no network.
-    #[error("layer {layer}: {error}")]
+    #[error("{}: {error}", name_of(*.layer))]
     Layer {
         /// Which layer, counted from 1; 0 is the normalisation of the inputs.
         layer: usize,
         /// Why not.
         error: NetworkError,
     },
+}
+
+/// What a layer is called, counted from 1, since the file has no names; 0 is the normalisation of the inputs.
+fn name_of(layer: usize) -> String {
+    if layer == 0 { "the normalisation of the inputs".to_owned() } else { format!("layer{layer}") }
 }
 
 /// The non-comment lines of a file, with their numbers.
@@ -133,9 +138,9 @@ impl Nnet {
             let weight = read_matrix(&mut lines, layer, pair[1], pair[0])?;
             let mut bias = Vec::new();
             for _ in 0..pair[1] {
-                bias.extend(lines.numbers(&format!("a bias of layer {layer}"), 1)?);
+                bias.extend(lines.numbers(&format!("a bias of {}", name_of(layer)), 1)?);
             }
-            chain.add(layer, &format!("layer{layer}"), || Dense::new(weight?, Some(bias)))?;
+            chain.add(layer, &name_of(layer), || Dense::new(weight?, Some(bias)))?;
             if layer < layers {
                 chain.add(layer, &format!("relu{layer}"), || Ok(Relu))?;
             }
@@ -172,7 +177,7 @@ fn read_matrix(
 ) -> Result<Result<Matrix, NetworkError>, NnetError> {
     let mut values = Vec::new();
     for _ in 0..rows {
-        values.extend(lines.numbers(&format!("a row of weights of layer {layer}"), columns)?);
+        values.extend(lines.numbers(&format!("a row of weights of {}", name_of(layer)), columns)?);
     }
     Ok(Matrix::new(rows, columns, values))
 }
@@ -214,12 +219,13 @@ mod tests {
     use super::*;
     use leo_network::Evaluator;
 
-    const TINY: &str = "// a comment\n2,2,1,2,\n2,2,1,\n0,\n-1,-2,\n1,2,\n0.5,1,10,\n2,4,3,\n\
+    /// A network of two inputs, two units and an output.
+    const EXAMPLE: &str = "// a comment\n2,2,1,2,\n2,2,1,\n0,\n-1,-2,\n1,2,\n0.5,1,10,\n2,4,3,\n\
                         1,0,\n0,-1,\n0.25,\n0,\n1,2,\n-1,\n";
 
     #[test]
     fn normalises_before_and_after() -> Result<(), NnetError> {
-        let nnet = Nnet::from_bytes(TINY.as_bytes())?;
+        let nnet = Nnet::from_bytes(EXAMPLE.as_bytes())?;
         // x = (1.5, -3): normalised (0.5, -1), hidden (0.75, 1), output 0.75 + 2 - 1 = 1.75, in units 15.25.
         assert_eq!(Evaluator::<f64>::new(nnet.network()).run(&[1.5, -3.0]), [[15.25]]);
         let domain = nnet.domain().expect("a box");
@@ -229,14 +235,14 @@ mod tests {
 
     #[test]
     fn errors_name_the_line() {
-        let broken = TINY.replace("0,-1,", "0,x,");
+        let broken = EXAMPLE.replace("0,-1,", "0,x,");
         let error = Nnet::from_bytes(broken.as_bytes()).expect_err("x is no number");
         assert_eq!(error.to_string(), "line 10: \"x\" is not a number");
-        let longer = Nnet::from_bytes(format!("{TINY}7,\n").as_bytes()).expect_err("a number too many");
+        let longer = Nnet::from_bytes(format!("{EXAMPLE}7,\n").as_bytes()).expect_err("a number too many");
         assert_eq!(longer.to_string(), "line 15: numbers after the last layer's biases");
-        let short = &TINY[..TINY.len() - 4];
+        let short = &EXAMPLE[..EXAMPLE.len() - 4];
         assert!(matches!(Nnet::from_bytes(short.as_bytes()), Err(NnetError::Truncated { .. })));
-        let zero_range = TINY.replace("2,4,3,", "0,4,3,");
+        let zero_range = EXAMPLE.replace("2,4,3,", "0,4,3,");
         assert!(matches!(Nnet::from_bytes(zero_range.as_bytes()), Err(NnetError::Layer { layer: 0, .. })));
         let huge = "2,99999999999,1,2,\n99999999999,2,1,\n0,\n1,\n";
         assert!(Nnet::from_bytes(huge.as_bytes()).is_err());

@@ -1,4 +1,5 @@
-//! Which file a name stands for: names have links, spellings and upper case in them, and need not stand for anything yet.
+//! Which file a name stands for: names have links, spellings and upper case in them, and need not stand for anything
+//! yet.
 
 use std::fs::{Metadata, metadata, read_link};
 use std::io;
@@ -37,9 +38,10 @@ fn in_its_folder(path: &Path) -> PathBuf {
 
 /// Whether writing a file of the one name could change what is read by the other, or written by it.
 ///
-/// That is so if both lead to the same place, by whatever links. Two hard links count as the same, too: files are replaced, so that the other link would
-/// keep what it has, but who has two names for one file has one file in mind. If neither is there yet, names that differ in upper and lower case count as
-/// the same, because there are file systems where they are, and nobody can tell by looking.
+/// That is so if both lead to the same place, by whatever links. Two hard links count as the same, too: files are
+/// replaced, so that the other link would keep what it has, but who has two names for one file has one file in mind. If
+/// neither is there yet, names that differ in upper and lower case count as the same, because there are file systems
+/// where they are, and nobody can tell by looking.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     if one == other {
         return true;

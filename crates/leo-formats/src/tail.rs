@@ -84,7 +84,8 @@ impl Along {
 const OTHER_FORMS: [&str; 4] = ["ZipMap", "ArrayFeatureExtractor", "Cast", "Reshape"];
 
 impl Tail {
-    /// Whether whatever comes out depends on which of a sample's numbers is largest, or has it at the same place: no operator does anything else with samples of one axis.
+    /// Whether whatever comes out depends on which of a sample's numbers is largest, or has it at the same place: no
+    /// operator does anything else with samples of one axis.
     pub(crate) fn keeps_largest(&self) -> bool {
         let is_whole = |along: Along| along.outer == 1 && along.inner == 1;
         self.nodes.iter().all(|node| match node.function {

@@ -1,14 +1,16 @@
 //! What must not stay behind when a program is stopped: files and folders that are only on the way to something.
 //!
-//! Whoever is dropped cleans up after itself. A program that ends in the middle, because of Ctrl-C, drops nothing; so what is unfinished is listed here.
+//! Whoever is dropped cleans up after itself. A program that ends in the middle, because of Ctrl-C, drops nothing; so
+//! what is unfinished is listed here.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static LIST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The files and folders that are unfinished now.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn list() -> MutexGuard<'static, Vec<PathBuf>> {
-    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file or folder that goes with [`abandon_unfinished`], until this is dropped.
@@ -16,7 +18,8 @@ fn list() -> MutexGuard<'static, Vec<PathBuf>> {
 pub struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// Makes a file or folder that is unfinished from its first moment on. Whoever takes it apart in this order drops it before the entry.
+    /// Makes a file or folder that is unfinished from its first moment on. Whoever takes it apart in this order drops
+    /// it before the entry.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -35,14 +38,16 @@ impl Drop for Unfinished {
     }
 }
 
-static NAMING: Mutex<()> = Mutex::new(());
+/// Held while files that belong together get their names.
+static NAMING_LOCK: Mutex<()> = Mutex::new(());
 
 /// As long as this is held, the program does not end in the middle: files that belong together get their names.
 pub(crate) fn naming() -> MutexGuard<'static, ()> {
-    NAMING.lock().unwrap_or_else(PoisonError::into_inner)
+    NAMING_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all that is unfinished, for a program that is about to end. Threads that would begin or finish something from now on wait for ever.
+/// Removes all that is unfinished, for a program that is about to end. Threads that would begin or finish something
+/// from now on wait for ever.
 pub fn abandon_unfinished() {
     std::mem::forget(naming());
     let list = list();

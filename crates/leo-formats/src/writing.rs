@@ -1,9 +1,10 @@
 //! Whole files out: never half written, and those that belong together from one hand.
 //!
-//! Two runs that write the same files at the same time would each rename one file after the other, and leave the one's network beside the other's
-//! certificate. So the folders are locked while files that belong together get their names. Where folders cannot be locked (some network drives, other
-//! systems), and against programs that do not ask, there is a second line of defence: afterwards each name is looked at. Of all that
-//! wrote there, at least the last one then finds what it did not write, if files do not belong together, and says so.
+//! Two runs that write the same files at the same time would each rename one file after the other, and leave the one's
+//! network beside the other's certificate. So the folders are locked while files that belong together get their names.
+//! Where folders cannot be locked (some network drives, other systems), and against programs that do not ask, there is
+//! a second line of defence: afterwards each name is looked at. Of all that wrote there, at least the last one then
+//! finds what it did not write, if files do not belong together, and says so.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError, metadata};
@@ -18,9 +19,11 @@ use crate::file::{FileError, Problem};
 use crate::place::{destination, folder_of, identity};
 use crate::temporary_files::{Unfinished, naming};
 
-/// How long to wait for another run that gives names in the same folder, and how long between two attempts. That takes milliseconds; a run that was halted
+/// How long to wait for another run that gives names in the same folder. That takes milliseconds; a run that was halted
 /// just then must not stop all others.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait between two attempts to lock a folder.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A file to write.
@@ -34,8 +37,9 @@ pub struct NewFile<'a> {
     pub may_replace: bool,
 }
 
-/// Writes a whole file under a temporary name beside `path`, then renames it: whoever looks at `path` sees the old
-/// file or the new one, never a part. A link is followed. What is no regular file, such as a pipe or a device, is written to as it is.
+/// Writes a whole file under a temporary name beside `path`, then renames it: whoever looks at `path` sees the old file
+/// or the new one, never a part. A link is followed. What is no regular file, such as a pipe or a device, is written to
+/// as it is.
 ///
 /// # Errors
 /// If the folder does not exist or cannot be written to, or the disk is full. `path` is then as it was.
@@ -43,17 +47,19 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_together(&[NewFile { path, bytes, may_replace: true }])
 }
 
-/// Writes files that belong together, each as [`write_atomically`] does. None gets its name before all are complete, and if one cannot get it, those
-/// before it give theirs back. Two programs that do this with the same names do it one after the other.
+/// Writes files that belong together, each as [`write_atomically`] does. None gets its name before all are complete,
+/// and if one cannot get it, those before it give theirs back. Two programs that do this with the same names do it one
+/// after the other.
 ///
 /// # Errors
-/// As for one file, or if a file is there that may not be replaced, even if it came a moment ago. All are then as they were, but for what is no regular file
-/// and has taken what was written. Also if in the end another program's files are there instead.
+/// As for one file, or if a file is there that may not be replaced, even if it came a moment ago. All are then as they
+/// were, but for what is no regular file and has taken what was written. Also if in the end another program's files are
+/// there instead.
 pub fn write_together(files: &[NewFile<'_>]) -> Result<(), FileError> {
     write_locking(files, lock)
 }
 
-/// The same, with a way to lock the folders of files that are complete.
+/// Writes files as [`write_together`] does, with `lock` to lock the folders of files that are complete.
 fn write_locking(files: &[NewFile<'_>], lock: impl FnOnce(&[&Path]) -> Vec<File>) -> Result<(), FileError> {
     let failed = |path: &Path, error: io::Error| Problem::Write(error).in_file(path);
     let (mut special, mut complete) = (Vec::new(), Vec::new());
@@ -94,10 +100,11 @@ fn name_all<'a, 'b>(complete: Vec<(&'a NewFile<'b>, Complete)>) -> Result<Vec<(&
     Ok(named.into_iter().map(|(file, named)| (file, named.path)).collect())
 }
 
-/// Keeps other runs from giving names in these folders, until the locks are dropped; as far as the folders can be locked.
+/// Keeps other runs from giving names in these folders, until the locks are dropped; as far as the folders can be
+/// locked.
 ///
-/// All go through the folders in the same order, so that no two runs wait for each other. A folder that is there by two names is locked once: the second
-/// time it would wait for itself.
+/// All go through the folders in the same order, so that no two runs wait for each other. A folder that is there by two
+/// names is locked once: the second time it would wait for itself.
 fn lock(folders: &[&Path]) -> Vec<File> {
     let mut open = BTreeMap::new();
     for folder in folders {
@@ -357,9 +364,10 @@ mod tests {
         Ok(())
     }
 
-    /// Writes pairs to the same two names from four threads at once, in every round. Says how many rounds left a pair that does not belong together, and
-    /// whether somebody was told in each of them.
+    /// Writes pairs to the same two names from four threads at once, in every round. Says how many rounds left a pair
+    /// that does not belong together, and whether somebody was told in each of them.
     fn race(rounds: usize, lock: fn(&[&Path]) -> Vec<File>) -> io::Result<(usize, bool)> {
+        /// How many runs there are at once.
         const THREADS: u8 = 4;
         let folder = tempfile::tempdir()?;
         let [network, certificate] = ["network", "certificate"].map(|name| folder.path().join(name));

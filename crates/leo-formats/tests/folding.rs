@@ -4,17 +4,33 @@ mod support;
 
 use leo_formats::onnx::proto::{NodeProto, TensorProto};
 use leo_network::op::{AffineMap, Op};
-use support::{floats, graph, int, ints, model, node, read, value};
+use support::{DOUBLE, floats, graph, int, ints, model, node, read, value};
 
+/// ONNX's number for whole numbers of 8 bits without a sign.
 const UINT8: i32 = 2;
+
+/// ONNX's number for whole numbers of 8 bits.
 const INT8: i32 = 3;
+
+/// ONNX's number for whole numbers of 16 bits without a sign.
 const UINT16: i32 = 4;
+
+/// ONNX's number for whole numbers of 16 bits.
 const INT16: i32 = 5;
+
+/// ONNX's number for whole numbers of 32 bits.
 const INT32: i32 = 6;
+
+/// ONNX's number for truth values.
 const BOOL: i32 = 9;
+
+/// ONNX's number for half precision.
 const FLOAT16: i32 = 10;
-const DOUBLE: i32 = 11;
+
+/// ONNX's number for whole numbers of 32 bits without a sign.
 const UINT32: i32 = 12;
+
+/// ONNX's number for half precision with the exponents of single precision.
 const BFLOAT16: i32 = 16;
 
 /// A single number in the field that narrow types have.

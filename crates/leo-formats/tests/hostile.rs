@@ -12,7 +12,7 @@ use fastrand::Rng;
 use leo_formats::ArrayFile;
 use leo_formats::Model;
 use leo_formats::nnet::Nnet;
-use leo_formats::onnx::proto::{DimensionValue, GraphProto, ModelProto, TypeValue};
+use leo_formats::onnx::proto::{DimensionValue, GraphProto, ModelProto, NodeProto, TypeValue};
 use leo_formats::onnx::{Document, OnnxError};
 use leo_formats::vnnlib::{self, NonBox};
 use leo_network::{Array, Domain, Shape};
@@ -35,7 +35,7 @@ fn assert_some_were_legal(accepted: usize) {
 }
 
 /// Numbers that programs stumble over.
-const NASTY: &[i64] = &[
+const NASTY_NUMBERS: &[i64] = &[
     0,
     1,
     -1,
@@ -60,6 +60,7 @@ const NASTY: &[i64] = &[
     i64::MAX - 1,
 ];
 
+/// Words that programs stumble over.
 const NASTY_WORDS: &[&str] = &[
     "",
     "0",
@@ -306,7 +307,7 @@ fn mutate_bytes(mut bytes: Vec<u8>, random: &mut Rng) -> Vec<u8> {
             }
             5 => bytes[at..at + length].fill(if random.bool() { 0xff } else { 0 }),
             _ => {
-                let nasty = random.choice(NASTY).copied().unwrap_or_default().to_le_bytes();
+                let nasty = random.choice(NASTY_NUMBERS).copied().unwrap_or_default().to_le_bytes();
                 bytes.iter_mut().skip(at).zip(nasty).for_each(|(byte, new)| *byte = new);
             }
         }
@@ -339,107 +340,60 @@ fn mutate_text(seeds: &[&str], random: &mut Rng) -> Vec<u8> {
     words.concat().into_bytes()
 }
 
+/// Operators that Leo knows, and others.
+const OPERATORS: &str = "Add Mul Div Sub MatMul Gemm Relu Flatten Squeeze Unsqueeze Transpose Reshape \
+    BatchNormalization Cast Dropout Identity Shape Gather Concat Softmax ArgMax Conv If Constant Nonsense";
+
 /// Changes one field of a model to something that its encoding allows.
 fn mutate_model(model: &mut ModelProto, random: &mut Rng) {
-    let nasty = random.choice(NASTY).copied().unwrap_or_default();
+    let nasty = random.choice(NASTY_NUMBERS).copied().unwrap_or_default();
     let Some(graph) = model.graph.as_mut() else { return };
     let names: Vec<String> =
         graph.node.iter().flat_map(|node| node.input.iter().chain(&node.output)).cloned().collect();
     let name = random.choice(&names).cloned().unwrap_or_default();
     match random.u8(..16) {
         0 => model.opset_import.iter_mut().for_each(|set| set.version = Some(nasty)),
-        1 => mutate_tensor(graph, random, nasty),
-        2 => mutate_tensor(graph, random, nasty),
+        1 | 2 => mutate_tensor(graph, random, nasty),
         3 => mutate_input(graph, random, nasty),
-        4 => {
-            let operators = [
-                "Add",
-                "Mul",
-                "Div",
-                "Sub",
-                "MatMul",
-                "Gemm",
-                "Relu",
-                "Flatten",
-                "Squeeze",
-                "Unsqueeze",
-                "Transpose",
-                "Reshape",
-                "BatchNormalization",
-                "Cast",
-                "Dropout",
-                "Identity",
-                "Shape",
-                "Gather",
-                "Concat",
-                "Softmax",
-                "ArgMax",
-                "Conv",
-                "If",
-                "Constant",
-                "Nonsense",
-            ];
-            let operator = random.choice(operators).unwrap_or_default();
-            if let Some(node) = random.choice(graph.node.iter_mut()) {
-                node.op_type = Some(operator.to_owned());
-            }
-        }
+        4 => drop(graph.node.remove(random.usize(..graph.node.len().max(1)).min(graph.node.len().saturating_sub(1)))),
         5 => {
-            if let Some(input) =
-                random.choice(graph.node.iter_mut()).and_then(|node| random.choice(node.input.iter_mut()))
-            {
-                *input = name;
-            }
-        }
-        6 => {
-            if let Some(output) =
-                random.choice(graph.node.iter_mut()).and_then(|node| random.choice(node.output.iter_mut()))
-            {
-                *output = name;
-            }
-        }
-        7 => drop(graph.node.remove(random.usize(..graph.node.len().max(1)).min(graph.node.len().saturating_sub(1)))),
-        8 => {
             if let Some(node) = random.choice(&graph.node).cloned() {
                 graph.node.insert(0, node);
             }
         }
-        9 => random.shuffle(&mut graph.node),
-        10 => {
-            if let Some(node) = random.choice(graph.node.iter_mut()) {
-                let attributes =
-                    ["axis", "axes", "perm", "transA", "transB", "alpha", "epsilon", "to", "keepdims", "value_ints"];
-                let mut attribute = support::int(random.choice(attributes).unwrap_or_default(), nasty);
-                attribute.ints = vec![nasty; random.usize(..4)];
-                attribute.f = Some(nasty as f32);
-                node.attribute.push(attribute);
+        6 => random.shuffle(&mut graph.node),
+        7 => random.choice(&mut graph.output).into_iter().for_each(|output| output.name = Some(name.clone())),
+        8 => graph.initializer.truncate(random.usize(..8)),
+        _ => {
+            if let Some(node) = random.choice(&mut graph.node) {
+                mutate_node(node, random, nasty, name);
             }
         }
-        11 => {
-            if let Some(attribute) =
-                random.choice(graph.node.iter_mut()).and_then(|node| random.choice(node.attribute.iter_mut()))
-            {
+    }
+}
+
+fn mutate_node(node: &mut NodeProto, random: &mut Rng, nasty: i64, name: String) {
+    match random.u8(..7) {
+        0 => node.op_type = random.choice(OPERATORS.split(' ').collect::<Vec<_>>()).map(str::to_owned),
+        1 => random.choice(&mut node.input).into_iter().for_each(|input| input.clone_from(&name)),
+        2 => random.choice(&mut node.output).into_iter().for_each(|output| output.clone_from(&name)),
+        3 => {
+            let attributes =
+                ["axis", "axes", "perm", "transA", "transB", "alpha", "epsilon", "to", "keepdims", "value_ints"];
+            let mut attribute = support::int(random.choice(attributes).unwrap_or_default(), nasty);
+            attribute.ints = vec![nasty; random.usize(..4)];
+            attribute.f = Some(nasty as f32);
+            node.attribute.push(attribute);
+        }
+        4 => {
+            if let Some(attribute) = random.choice(&mut node.attribute) {
                 attribute.i = Some(nasty);
                 attribute.ints.iter_mut().for_each(|value| *value = nasty);
                 attribute.f = Some(if random.bool() { f32::NAN } else { 1e38 });
             }
         }
-        12 => {
-            if let Some(output) = random.choice(graph.output.iter_mut()) {
-                output.name = Some(name);
-            }
-        }
-        13 => {
-            if let Some(node) = random.choice(graph.node.iter_mut()) {
-                node.input.truncate(random.usize(..3));
-            }
-        }
-        14 => {
-            if let Some(node) = random.choice(graph.node.iter_mut()) {
-                node.input.push(name);
-            }
-        }
-        _ => graph.initializer.truncate(random.usize(..8)),
+        5 => node.input.truncate(random.usize(..3)),
+        _ => node.input.push(name),
     }
 }
 
@@ -480,14 +434,9 @@ fn mutate_tensor(graph: &mut GraphProto, random: &mut Rng, nasty: i64) {
         6 => {
             tensor.data_location = Some(1);
             let location = random.choice(["weights.bin", "../weights.bin", "/etc/passwd", "", ".", "none.bin"]);
-            let entry = |key: &str, value: String| leo_formats::onnx::proto::StringStringEntryProto {
-                key: Some(key.to_owned()),
-                value: Some(value),
-            };
-            tensor.external_data = vec![
-                entry("location", location.unwrap_or_default().to_owned()),
-                entry("offset", if random.bool() { "0".to_owned() } else { nasty.to_string() }),
-            ];
+            let offset = if random.bool() { "0".to_owned() } else { nasty.to_string() };
+            tensor.external_data =
+                vec![support::entry("location", location.unwrap_or_default()), support::entry("offset", &offset)];
         }
         _ => tensor.dims.iter_mut().for_each(|extent| *extent = extent.saturating_mul(1 << random.u8(..40))),
     }

@@ -70,13 +70,25 @@ fn splicing_around_a_value_that_others_read_keeps_it() -> Anything {
     Ok(())
 }
 
-/// The 2x2 matrices of [`residual`], and of what is put into it.
+/// A matrix of 2 by 2, as in [`residual`] and in what is put into it.
 type Weights = [f32; 4];
+
+/// The first matrix of [`residual`].
 const W: Weights = [1.0, -2.0, 0.5, 1.0];
+
+/// The first matrix of its left branch.
 const L1: Weights = [2.0, -1.0, 1.0, 1.0];
+
+/// The second matrix of its left branch.
 const L2: Weights = [1.0, 3.0, -1.0, 0.5];
+
+/// The matrix of its right branch.
 const R: Weights = [-1.0, 0.5, 2.0, -0.25];
+
+/// The first matrix of what is put into it.
 const A: Weights = [1.0, -1.0, -0.5, 2.0];
+
+/// The second matrix of what is put into it.
 const B: Weights = [0.25, 1.0, 1.0, -3.0];
 
 /// `x -> L₂ relu(L₁ h) + relu(R h)` with `h = relu(W x)`: a sum of two branches.

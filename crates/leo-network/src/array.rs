@@ -130,8 +130,8 @@ impl Array {
         each!(&self.elements, values => values.iter().map(|&value| T::from_f64(value as f64)).collect())
     }
 
-    /// Every number divided by `divisor` and rounded to the precision `T` that a network takes: how images of bytes become
-    /// inputs in [0, 1].
+    /// Every number divided by `divisor` and rounded to the precision `T` that a network takes: how images of bytes
+    /// become inputs in [0, 1].
     #[must_use]
     pub fn divided<T: Real>(&self, divisor: f64) -> Self
     where

@@ -54,7 +54,7 @@ impl Channels {
         (0..self.positions).map(move |position| self.element(channel, position))
     }
 
-    /// The same channels, but so many of them.
+    /// Channels that lie as these do, but `count` of them.
     pub fn with_count(self, count: usize) -> Self {
         Self { count, ..self }
     }

@@ -107,7 +107,7 @@ impl<T: Real> Evaluator<T> {
         self.run_with_progress(samples, &|_| ())
     }
 
-    /// The same, and says after every block how many samples it had.
+    /// Computes the outputs as [`run`](Self::run) does, and tells `done` after every block how many samples it had.
     ///
     /// # Panics
     /// If the samples are not whole rows.

@@ -33,7 +33,7 @@ impl ValueId {
 pub struct LayerId(usize);
 
 impl LayerId {
-    /// The layer after so many. Whether a network has it is for [the network](Network::layer) to say.
+    /// The layer with `index` layers before it. Whether a network has it is for [the network](Network::layer) to say.
     pub const fn new(index: usize) -> Self {
         Self(index)
     }
@@ -54,7 +54,7 @@ pub struct UnitId {
 }
 
 impl UnitId {
-    /// A unit of the layer after so many.
+    /// Unit `unit` of the layer with `layer` layers before it.
     pub const fn new(layer: usize, unit: usize) -> Self {
         Self { layer: LayerId(layer), unit }
     }
@@ -204,7 +204,7 @@ impl Network {
         (0..self.layers.len()).map(LayerId)
     }
 
-    /// The layer after so many, if there is one.
+    /// The layer with `index` layers before it, if there is one.
     pub fn layer(&self, index: usize) -> Option<LayerId> {
         (index < self.layers.len()).then_some(LayerId(index))
     }

@@ -65,10 +65,10 @@ impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Search { technique, layer, layers, decided, left } => {
-                write!(formatter, "layer {layer}/{layers}, {technique}; {decided} units decided, {left} left here")
+                write!(formatter, "layers {layer}/{layers}, {technique}; {decided} units decided, {left} left here")
             }
             Self::Comparison => formatter.write_str("comparing"),
-            Self::Bounds { layer, layers } => write!(formatter, "layer {layer}/{layers}, bounds"),
+            Self::Bounds { layer, layers } => write!(formatter, "layers {layer}/{layers}, bounds"),
             Self::Points => formatter.write_str("points"),
             Self::Difference => formatter.write_str("differences"),
         }

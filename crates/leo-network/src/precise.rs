@@ -1,7 +1,11 @@
-//! Evaluation with about twice the digits of doubles, for the few points where that matters: two networks that differ by less than what rounding makes in doubles
-//! can be told apart.
+//! Evaluation with about twice the digits of doubles, for the few points where that matters: two networks that differ
+//! by less than what rounding makes in doubles can be told apart.
 //!
-//! Each number is the unevaluated sum of two doubles, so that a sum of `n` products of numbers of size 1 is off by no more than about `n` times 2^-104.
+//! Each number is the unevaluated sum of two doubles (double-double arithmetic: T. J. Dekker, *A Floating-Point
+//! Technique for Extending the Available Precision*, Numerische Mathematik 18 (1971); by the algorithms of M. Joldes,
+//! J.-M. Muller, V. Popescu, *Tight and Rigorous Error Bounds for Basic Building Blocks of Double-Word Arithmetic*, ACM
+//! TOMS 44 (2017), which `twofloat` implements), so that a sum of `n` products of numbers of size 1 is off by no
+//! more than about `n` times 2^-104.
 
 use twofloat::TwoFloat;
 

@@ -22,7 +22,7 @@ pub trait Real:
 {
     /// The nearest number of this precision.
     fn from_f64(value: f64) -> Self;
-    /// The same number as a double.
+    /// This number as a double.
     fn to_f64(self) -> f64;
 }
 
@@ -53,12 +53,12 @@ impl Real for f64 {
 
 /// Numbers that weights, which are doubles, can be multiplied with: doubles, and whatever proofs are carried out with.
 pub trait Scalar: Clone + Default + Send + Sync {
-    /// `sum += rows · weights`, all row-major: `rows` has rows of `outer` numbers, `weights` has `outer` rows of `inner` doubles, and `sum` has as
-    /// many rows as `rows`, of `inner` numbers.
+    /// `sum += rows · weights`, all row-major: `rows` has rows of `outer` numbers, `weights` has `outer` rows of
+    /// `inner` doubles, and `sum` has as many rows as `rows`, of `inner` numbers.
     fn add_rows_times_weights(sum: &mut [Self], rows: &[Self], weights: &[f64], outer: usize, inner: usize);
 
-    /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of `width` numbers, and `sum` has as
-    /// many rows as `weights`, of `width` numbers.
+    /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of
+    /// `width` numbers, and `sum` has as many rows as `weights`, of `width` numbers.
     fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
 }
 
@@ -83,8 +83,8 @@ pub fn add_product_transposed<T: Real>(out: &mut [T], x: &[T], w: &[T], rows: us
     product(out, x, w, [rows, inner, columns], (1, inner));
 }
 
-/// `out += x w`, where `x` has `rows` rows of `inner` numbers, `w` has `inner` rows of `columns` numbers, and `out` has `rows` rows of
-/// `columns` numbers, all row-major. Otherwise like [`add_product_transposed`].
+/// `out += x w`, where `x` has `rows` rows of `inner` numbers, `w` has `inner` rows of `columns` numbers, and `out` has
+/// `rows` rows of `columns` numbers, all row-major. Otherwise like [`add_product_transposed`].
 ///
 /// # Panics
 /// If a slice does not have the length its shape says.
@@ -136,7 +136,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_three_nested_loops(rows in 0_usize..20, inner in 0_usize..40, columns in 0_usize..20, seed in any::<u32>()) {
+        fn agrees_with_three_nested_loops(
+            rows in 0_usize..20,
+            inner in 0_usize..40,
+            columns in 0_usize..20,
+            seed in any::<u32>(),
+        ) {
             let number = |i: usize| f64::from((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed) % 17) - 8.0;
             let x: Vec<f64> = (0..rows * inner).map(number).collect();
             let w: Vec<f64> = (0..columns * inner).map(|i| number(i + 7)).collect();

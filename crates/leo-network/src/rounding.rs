@@ -1,10 +1,14 @@
 //! Sums, products and quotients with what rounding took from them, and rounded away from where they must not go.
 //!
-//! Bounds of a domain that come from arithmetic are rounded outward: a box may be larger than what was asked for by a hair,
-//! never smaller. Where the arithmetic is exact, and it mostly is, nothing is rounded.
+//! Bounds of a domain that come from arithmetic are rounded outward: a box may be larger than what was asked for by a
+//! hair, never smaller. Where the arithmetic is exact, and it mostly is, nothing is rounded.
+//!
+//! What rounding took comes from error-free transformations: D. E. Knuth's two-sum (*The Art of Computer Programming*,
+//! volume 2), and the two-product by a fused multiply-add (T. Ogita, S. M. Rump, S. Oishi, *Accurate Sum and Dot
+//! Product*, SIAM J. Sci. Comput. 26, 2005; without one it is T. J. Dekker's, 1971).
 
 /// Below this, what rounding takes away from a product may itself be too small for a double, and look like nothing.
-const TINY: f64 = 1e-280;
+const UNDERFLOW_LIMIT: f64 = 1e-280;
 
 /// A sum, and how far it is from the exact one (Knuth's two-sum): 0 if it is exact, NaN if it overflowed.
 pub fn sum_and_error(a: f64, b: f64) -> (f64, f64) {
@@ -19,7 +23,7 @@ pub fn product_and_error(a: f64, b: f64) -> (f64, f64) {
     if a == 0.0 || b == 0.0 || a.abs() == 1.0 || b.abs() == 1.0 {
         return (product, 0.0);
     }
-    let underflow = if product.abs() > TINY { 0.0 } else { f64::MIN_POSITIVE };
+    let underflow = if product.abs() > UNDERFLOW_LIMIT { 0.0 } else { f64::MIN_POSITIVE };
     (product, a.mul_add(b, -product).abs() + underflow)
 }
 
@@ -29,7 +33,7 @@ pub fn quotient_and_error(a: f64, b: f64) -> (f64, f64) {
     if a == 0.0 || b.abs() == 1.0 {
         return (quotient, 0.0);
     }
-    let exact = (-quotient).mul_add(b, a) == 0.0 && a.abs() > TINY && quotient.abs() > TINY;
+    let exact = (-quotient).mul_add(b, a) == 0.0 && a.abs() > UNDERFLOW_LIMIT && quotient.abs() > UNDERFLOW_LIMIT;
     (quotient, if exact { 0.0 } else { quotient.abs() * f64::EPSILON + f64::MIN_POSITIVE })
 }
 

@@ -1,7 +1,7 @@
 //! How fast networks are trained: steps a second, with the recipe of the paper.
 //!
-//! `cargo bench -p leo-train` trains an epoch at a time, on MNIST if it is there (see `leo data`), and otherwise on made-up
-//! images of which as much is 0. One thread trains one network; two threads train two.
+//! `cargo bench -p leo-train` trains an epoch at a time, on MNIST if it is there (see `leo data`), and otherwise on
+//! made-up images of which as much is 0. One thread trains one network; two threads train two.
 
 use std::thread::scope;
 

@@ -1,8 +1,8 @@
 //! A training in a file, to go on with later exactly as if it had never stopped.
 //!
-//! One line of JSON says what is trained on what and how far it is. The numbers follow, little-endian, layer by layer: weights,
-//! their velocities, biases, theirs. The order of the samples needs no place in it: it depends on the seed and the
-//! epoch only.
+//! One line of JSON says what is trained on what and how far it is. The numbers follow, little-endian, layer by layer:
+//! weights, their velocities, biases, theirs. The order of the samples needs no place in it: it depends on the seed and
+//! the epoch only.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use crate::data::DataSet;
 use crate::recipe::{Recipe, RecipeError};
 use crate::training::{Epoch, Training};
 
+/// What the format is called, with its version.
 const FORMAT: &str = "leo checkpoint 1";
 
 #[derive(Serialize, Deserialize)]

@@ -51,7 +51,11 @@ pub enum DataError {
         usual: &'static str,
     },
     /// Several files could be meant.
-    #[error("{}: has several files for {wanted} ({}); give the beginning of their names too, as in DIR/emnist-letters", .folder.display(), .found.join(", "))]
+    #[error(
+        "{}: has several files for {wanted} ({}); give the beginning of their names too, as in DIR/emnist-letters",
+        .folder.display(),
+        .found.join(", ")
+    )]
     Ambiguous {
         /// Where they are.
         folder: PathBuf,
@@ -93,7 +97,7 @@ impl DataSet {
         Ok(Self::new(train, test))
     }
 
-    /// Whether there are IDX files at such a place.
+    /// Whether there are IDX files at `place`.
     pub(crate) fn is_at(place: &Path) -> bool {
         Folder::list(place).is_ok_and(|folder| !folder.names.is_empty())
     }
@@ -106,7 +110,7 @@ impl DataSet {
         assert_eq!(train.inputs(), test.inputs(), "both parts have the same inputs");
         let classes = train.labels.iter().chain(&test.labels).max().map_or(1, |&label| usize::from(label) + 1);
         let digest = Sha256::new().chain_update(train.digest).chain_update(test.digest).finalize();
-        let fingerprint = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let fingerprint = format!("{digest:x}");
         Self { train, test, classes, fingerprint }
     }
 
@@ -179,17 +183,25 @@ struct FileKind {
     content: &'static str,
 }
 
+/// What the name of a file to train on has in it.
 const TRAIN: &[&str] = &["train"];
+/// What the name of a file to test with has in it, one or the other.
 const TEST: &[&str] = &["t10k", "test"];
+/// What the name of a file of images has in it.
 const IMAGES: &str = "images";
+/// What the name of a file of labels has in it.
 const LABELS: &str = "labels";
 
+/// The images to train on.
 const TRAIN_IMAGES: FileKind =
     FileKind { wanted: "images to train on", usual: "train-images-idx3-ubyte", part: TRAIN, content: IMAGES };
+/// The labels to train on.
 const TRAIN_LABELS: FileKind =
     FileKind { wanted: "labels to train on", usual: "train-labels-idx1-ubyte", part: TRAIN, content: LABELS };
+/// The images to test with.
 const TEST_IMAGES: FileKind =
     FileKind { wanted: "images to test with", usual: "t10k-images-idx3-ubyte", part: TEST, content: IMAGES };
+/// The labels to test with.
 const TEST_LABELS: FileKind =
     FileKind { wanted: "labels to test with", usual: "t10k-labels-idx1-ubyte", part: TEST, content: LABELS };
 

@@ -3,8 +3,8 @@
 //! A network's weights and velocities stay in the cache of the core that trains it, and nothing that another
 //! core does can change them: the result is the same, bit for bit, whatever is trained beside it.
 //!
-//! Beside the ONNX file that a job makes lies a checkpoint until it is done, so that a job that was killed can go on. The
-//! finished file carries the recipe and the result in its metadata.
+//! Beside the ONNX file that a job makes lies a checkpoint until it is done, so that a job that was killed can go on.
+//! The finished file carries the recipe and the result in its metadata.
 
 use std::fs;
 use std::io;
@@ -24,9 +24,11 @@ use crate::data::DataSet;
 use crate::recipe::{Recipe, RecipeError};
 use crate::training::Training;
 
-/// The keys of an ONNX file's metadata.
+/// The key of an ONNX file's metadata under which the recipe is.
 const RECIPE: &str = "leo.recipe";
+/// The key of an ONNX file's metadata under which the fingerprint of the data set is.
 const DATA: &str = "leo.data";
+/// The key of an ONNX file's metadata under which is what came of the training.
 const RESULT: &str = "leo.result";
 
 /// A network to train.
@@ -71,7 +73,7 @@ pub enum Existing {
 
 /// Hears how the jobs go, from several threads at once.
 pub trait Progress: Sync {
-    /// A job begins, and so many of its epochs are done already.
+    /// A job begins, of which `_epochs` epochs are done already.
     fn begins(&self, _job: &Job, _epochs: u32) {}
     /// A job has done another epoch.
     fn epoch(&self, _job: &Job, _training: &Training<'_>) {}
@@ -137,8 +139,8 @@ impl Session<'_> {
     /// Does all jobs, in their order as far as that goes.
     ///
     /// # Errors
-    /// If a file cannot be read or written, or is another one than a job expects. The other trainings then stop as if they were
-    /// told to.
+    /// If a file cannot be read or written, or is another one than a job expects. The other trainings then stop as if
+    /// they were told to.
     pub fn train(&self, jobs: &[Job]) -> Result<Vec<End>, TrainError> {
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);

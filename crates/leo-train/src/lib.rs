@@ -1,8 +1,8 @@
 //! Trains ReLU networks with l1 regularisation, and repeats the experiment of the LEO paper.
 //!
-//! A [`Recipe`] and a [`DataSet`] name one network: a [`Training`] gives the same bits on every machine. The loss is the mean negative
-//! log-likelihood after a softmax, plus `l1` times the sum of the weights' absolute values; l1 regularisation is what makes
-//! units stable, so that there is something for Leo to remove.
+//! A [`Recipe`] and a [`DataSet`] name one network: a [`Training`] gives the same bits on every machine. The loss is
+//! the mean negative log-likelihood after a softmax, plus `l1` times the sum of the weights' absolute values; l1
+//! regularisation is what makes units stable, so that there is something for Leo to remove.
 //!
 //! ```
 //! use leo_train::{DataSet, DataPart, Recipe, Training};

@@ -20,7 +20,7 @@ use crate::data::DataSet;
 /// The environment variable that names a folder of data sets, or the folder of one if that has the data set's name.
 pub const VARIABLE: &str = "LEO_DATA";
 
-/// A data set that can be fetched.
+/// The name of the data set that can be fetched.
 const MNIST: &str = "mnist";
 
 /// Its files and the SHA-256 of what is in them, unpacked.
@@ -42,7 +42,11 @@ const MIRRORS: [&str; 2] =
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// Nowhere to be found.
-    #[error("there is no data set {name}: looked for {}{}", listed(.tried), if .name == MNIST { "; `leo data mnist` fetches it" } else { "" })]
+    #[error(
+        "there is no data set {name}: looked for {}{}",
+        listed(.tried),
+        if .name == MNIST { "; `leo data mnist` fetches it" } else { "" }
+    )]
     NotFound {
         /// What was asked for.
         name: String,
@@ -51,14 +55,21 @@ pub enum LibraryError {
     },
     /// Not one of those that can be fetched.
     #[error(
-        "{0}: the only data set that Leo can fetch is {MNIST}; for another, put its IDX files into a folder and name that with --data"
+        "{0}: the only data set that Leo can fetch is {MNIST}; for another, put its IDX files into a folder and name \
+         that with --data"
     )]
     Unknown(String),
     /// No folder to put it.
     #[error("there is no cache folder for this user; name a folder with --to")]
     NoCache,
     /// All sources failed.
-    #[error("{name} could not be fetched: {}. Without a network, copy its four files ({}; packed as .gz or not) from elsewhere into {}, or name their folder with --data", .failures.join("; "), listed(MNIST_FILES.map(|(file, _)| Path::new(file))), .folder.display())]
+    #[error(
+        "{name} could not be fetched: {}. Without a network, copy its four files ({}; packed as .gz or not) from \
+         elsewhere into {}, or name their folder with --data",
+        .failures.join("; "),
+        listed(MNIST_FILES.map(|(file, _)| Path::new(file))),
+        .folder.display()
+    )]
     Unreachable {
         /// What was asked for.
         name: String,
@@ -113,8 +124,8 @@ fn cache(name: &Path) -> Option<PathBuf> {
     Some(dirs::cache_dir()?.join("leo").join("data").join(name))
 }
 
-/// Fetches a data set into `folder`, or into the user's cache, unless it is there already. Says through `say` what takes time.
-/// Returns the folder, and whether anything had to be fetched.
+/// Fetches a data set into `folder`, or into the user's cache, unless it is there already. Says through `say` what
+/// takes time. Returns the folder, and whether anything had to be fetched.
 ///
 /// # Errors
 /// If no source can be reached, or none has the right files.
@@ -209,7 +220,7 @@ fn unpack(packed: &Path, target: &Path) -> io::Result<()> {
     io::copy(&mut GzDecoder::new(File::open(packed)?).take(MAX_UNPACKED), &mut File::create(target)?).map(drop)
 }
 
-/// More than any of the files unpacks to.
+/// How many bytes a file may unpack to: more than any of them does.
 const MAX_UNPACKED: u64 = 1 << 27;
 
 /// Runs a program in a folder; what it complains about, if it fails.
@@ -238,7 +249,7 @@ fn is_right(path: &Path, hash: &str) -> bool {
         } else {
             io::copy(&mut io::BufReader::with_capacity(1 << 16, file), &mut digest)?;
         }
-        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(format!("{:x}", digest.finalize()))
     };
     digest().is_ok_and(|digest| digest == hash)
 }

@@ -1,8 +1,8 @@
 //! The loops that training spends its time in.
 //!
-//! Every sum is taken in the order of its terms, one fused multiply-add a term; only different sums share a register. So
-//! results do not depend on the machine: neither on how wide its registers are, nor on how a library cuts its matrices into
-//! blocks. `pulp` compiles the loops for several generations of processors and picks at run time.
+//! Every sum is taken in the order of its terms, one fused multiply-add a term; only different sums share a register.
+//! So results do not depend on the machine: neither on how wide its registers are, nor on how a library cuts its
+//! matrices into blocks. `pulp` compiles the loops for several generations of processors and picks at run time.
 
 use pulp::{Simd, WithSimd};
 
@@ -20,7 +20,7 @@ pub(crate) struct GradientStep {
 
 /// Velocities below this count as 0. Left alone they would dwindle to denormal numbers and stay there, where arithmetic
 /// is slow on many processors.
-const STANDSTILL: f32 = 1e-30;
+const MIN_VELOCITY: f32 = 1e-30;
 
 /// `out += batch weights`, where the rows of `weights` come in pairs.
 pub(crate) struct AddProduct<'a> {
@@ -46,7 +46,8 @@ pub(crate) struct DescendBias<'a> {
     pub(crate) step: GradientStep,
 }
 
-/// Cuts rows of `$vectors` vectors into tiles that fit the registers, and calls `$tile::<S, vectors>(first, ..)` for each.
+/// Cuts rows of `$vectors` vectors into tiles that fit the registers, and calls `$tile::<S, vectors>(first, ..)` for
+/// each.
 macro_rules! for_tiles {
     ($vectors:expr, $tile:ident ( $($argument:expr),* )) => {
         // A tile is there twice, once for each input of a pair, and half of the registers are for other things.
@@ -171,7 +172,7 @@ impl GradientStep {
         let up = simd.select_f32s(simd.less_than_f32s(*weights, zero), l1, zero);
         let pull = simd.select_f32s(simd.less_than_f32s(zero, *weights), l1, simd.sub_f32s(zero, up));
         let moved = simd.mul_add_f32s(simd.splat_f32s(self.momentum), *velocity, simd.add_f32s(gradient, pull));
-        let stands = simd.less_than_f32s(simd.abs_f32s(moved), simd.splat_f32s(STANDSTILL));
+        let stands = simd.less_than_f32s(simd.abs_f32s(moved), simd.splat_f32s(MIN_VELOCITY));
         *velocity = simd.select_f32s(stands, zero, moved);
         *weights = simd.mul_add_f32s(simd.splat_f32s(-self.rate), *velocity, *weights);
     }

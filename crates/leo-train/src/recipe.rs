@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::loops::GradientStep;
 
-/// The hyper-parameters. The defaults are those of the paper's experiments, but for widths, l1 and seed, which it varies.
+/// The hyper-parameters. The defaults are those of the paper's experiments, but for widths, l1 and seed, which it
+/// varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -70,10 +71,13 @@ impl Default for Recipe {
 }
 
 impl Recipe {
+    /// How many hidden layers there may be.
     const MAX_LAYERS: usize = 1 << 10;
+    /// How wide a hidden layer may be.
     const MAX_WIDTH: usize = 1 << 16;
+    /// How many epochs there may be, and epochs to the next decay.
     const MAX_EPOCHS: usize = 1 << 24;
-    /// Weights, and numbers in a batch: each takes a dozen bytes or so.
+    /// How many weights there may be, and numbers in a batch: each takes a dozen bytes or so.
     const MAX_NUMBERS: usize = 1 << 27;
 
     /// Checks that the recipe can be followed.

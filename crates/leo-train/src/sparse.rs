@@ -1,9 +1,9 @@
 //! Batches as their non-zero numbers.
 //!
-//! Four of five pixels of a handwritten digit are 0, and so are half of the outputs of a ReLU layer or more. A batch
-//! is therefore kept as a list, for every two neighbouring inputs, of the samples where one of them is not 0: everything that
-//! training does with a batch touches only these. Two at a time, because neighbours are often zero together, and the loops
-//! in [`crate::loops`] are limited by what they load and store, not by what they compute.
+//! Four of five pixels of a handwritten digit are 0, and so are half of the outputs of a ReLU layer or more. A batch is
+//! therefore kept as a list, for every two neighbouring inputs, of the samples where one of them is not 0: everything
+//! that training does with a batch touches only these. Two at a time, because neighbours are often zero together, and
+//! the loops in [`crate::loops`] are limited by what they load and store, not by what they compute.
 
 use crate::matrix::{LANES, PaddedMatrix};
 
@@ -26,7 +26,7 @@ pub(crate) struct SparseSamples {
 }
 
 impl SparseSamples {
-    /// The most inputs that a sample can have.
+    /// How many inputs a sample can have.
     pub(crate) const MAX_INPUTS: usize = 1 << 17;
 
     /// Samples as rows of bytes.
@@ -185,7 +185,8 @@ mod tests {
 
             let (mut moved, mut velocity) = (weights.clone(), PaddedMatrix::zeros(inputs.next_multiple_of(2), outputs));
             let step = GradientStep { rate: 0.5, momentum: 0.5, l1: 1.0 };
-            Arch::new().dispatch(Descend { weights: &mut moved, velocity: &mut velocity, batch: &batch, delta: &before, step });
+            let (delta, batch) = (&before, &batch);
+            Arch::new().dispatch(Descend { weights: &mut moved, velocity: &mut velocity, batch, delta, step });
             for input in 0..inputs {
                 for output in 0..outputs {
                     let weight = weights.get(input, output);

@@ -1,9 +1,17 @@
 //! How far any two networks can be apart: which unit is which is guessed, and what follows from that is proved.
 //!
-//! `leo-check` bounds the difference of two networks, given what corresponds to what, and nothing that it is given can be wrong, only useless. So a guess is
-//! enough: units that look alike at some points ([`crate::compare::fingerprint`]) are taken for the same, whichever layers they are in. What the first
-//! network's units are expressed by follows from what is proved of them: nothing if they are always off, their pre-activation if they are always on. There
-//! are a few ways to guess, and either network can be the first. Every bound that comes of it holds, and the least of them is the answer.
+//! `leo-check` bounds the difference of two networks, given what corresponds to what, and nothing that it is given can
+//! be wrong, only useless. So a guess is enough: units that look alike at some points ([`crate::compare::fingerprint`])
+//! are taken for the same, whichever layers they are in. What the first network's units are expressed by follows from
+//! what is proved of them: nothing if they are always off, their pre-activation if they are always on. There are a few
+//! ways to guess, and either network can be the first. Every bound that comes of it holds, and the least of them is the
+//! answer.
+//!
+//! The field calls this differential, or equivalence, verification: ReluDiff (B. Paulsen, J. Wang, C. Wang, ICSE 2020),
+//! NeuroDiff (B. Paulsen, J. Wang, J. Wang, C. Wang, ASE 2020) and VeryDiff (S. Teuber, P. Kern, M. Janzen, B. Beckert,
+//! *Revisiting Differential Verification*, TACAS 2025) bound the differences of units in the same places of two
+//! networks that are structurally similar. Here units need not be in the same places, and the second network may have
+//! fewer of them. With few inputs, [`crate::compare::input_splits`] refines what comes out by splitting the inputs.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +20,15 @@ use leo_network::{Activation, Domain, DomainError, LayerId, Network, Observer, U
 use leo_stability::{Analysis, AnalysisOptions, StopReason, Unit, analyze};
 
 use crate::compare::fingerprint::{Fingerprints, Likeness, points};
+use crate::deltas::{largest, take_less};
 
 /// How far two networks are from each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// For each element of each output, how far the two networks can be apart, anywhere on the domain: proved.
     pub deviation: Vec<Vec<f64>>,
-    /// Units of the first network that look like none of the second's, and the other way round. Stable units need no counterpart.
+    /// Units of the first network that look like none of the second's, and the other way round. Stable units need no
+    /// counterpart.
     pub unmatched: [Vec<Unmatched>; 2],
     /// What stopped the search for stable units before it was through.
     pub stopped: Option<StopReason>,
@@ -37,17 +47,18 @@ pub(crate) struct Guess {
 impl Comparison {
     /// The largest of all bounds.
     pub fn largest_deviation(&self) -> f64 {
-        self.deviation.iter().flatten().copied().fold(0.0, f64::max)
+        largest(&self.deviation)
     }
 
-    /// The same, stopped by this, if it was not stopped before.
+    /// This comparison, stopped by `by` if it was not stopped before.
     #[must_use]
     pub fn or_stopped(mut self, by: StopReason) -> Self {
         self.stopped = self.stopped.or(Some(by));
         self
     }
 
-    /// What this and a later comparison of the same networks show together: of two bounds the lesser one, and of units what the later one knows.
+    /// What this and a later comparison of the same networks show together: of two bounds the lesser one, and of units
+    /// what the later one knows.
     #[must_use]
     pub fn with_later(self, mut later: Self) -> Self {
         take_less(&mut later.deviation, &self.deviation);
@@ -83,7 +94,7 @@ pub enum EquivError {
 }
 
 /// How much of the time both analyses have together; the rest is for comparing.
-const ANALYSES: f64 = 0.8;
+const SHARE_OF_ANALYSES: f64 = 0.8;
 
 /// Bounds the difference between two networks on a domain, without being told what they have to do with each other.
 ///
@@ -127,7 +138,7 @@ pub fn equivalent(
             match deviation(&analyses[one].facts, networks[other], &pairs) {
                 Ok(found) => {
                     has_bound = true;
-                    let worst = found.iter().flatten().copied().fold(0.0, f64::max);
+                    let worst = largest(&found);
                     if guess.as_ref().is_none_or(|(best, _)| worst < *best) {
                         guess = Some((worst, Guess { is_reversed: one == 1, pairs }));
                     }
@@ -159,8 +170,8 @@ fn analyses<'n>(
     domain: &Domain,
     options: &AnalysisOptions<'_>,
 ) -> Result<[Analysis<'n>; 2], EquivError> {
-    let (start, limit) = (Instant::now(), options.time_limit.map(|limit| limit.mul_f64(ANALYSES)));
-    let within = |time_limit: Option<Duration>| AnalysisOptions { narrow: true, time_limit, ..*options };
+    let (start, limit) = (Instant::now(), options.time_limit.map(|limit| limit.mul_f64(SHARE_OF_ANALYSES)));
+    let within = |time_limit: Option<Duration>| AnalysisOptions { tighten_last_layer: true, time_limit, ..*options };
     let first = analyze(first, domain, &within(limit.map(|limit| limit / 2)))?;
     let second = analyze(second, domain, &within(limit.map(|limit| limit.saturating_sub(start.elapsed()))))?;
     let analyses = [first, second];
@@ -168,12 +179,6 @@ fn analyses<'n>(
         return Err(EquivError::Interrupted);
     }
     Ok(analyses)
-}
-
-/// Takes the lesser of two bounds; what is no number is no bound.
-pub(crate) fn take_less(least: &mut [Vec<f64>], found: &[Vec<f64>]) {
-    let pairs = least.iter_mut().flatten().zip(found.iter().flatten());
-    pairs.for_each(|(least, found)| *least = if found < least { *found } else { *least });
 }
 
 fn unmatched(analysis: &Analysis<'_>, likenesses: &[Vec<Option<Likeness>>]) -> Vec<Unmatched> {
@@ -196,7 +201,7 @@ struct Guesses<'a> {
     likenesses: &'a [Vec<Option<Likeness>>],
 }
 
-/// How units of the first network that are always on or off, and have a counterpart, are seen.
+/// How stable units of the first network that have a counterpart are seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum View {
     /// As themselves: where the second network has the same units, nothing needs to be rounded.
@@ -206,7 +211,7 @@ enum View {
 }
 
 /// How small a unit's range is on one side, relative to the other, for it to be nearly stable.
-const NEARLY: f64 = 1.0 / 64.0;
+const STABILITY_RATIO: f64 = 1.0 / 64.0;
 
 impl Guesses<'_> {
     /// What may correspond to what.
@@ -317,7 +322,7 @@ fn nearly(of: &Activation, unit: &Unit) -> Expression {
     let lines = of.pieces()[first..=last].iter().map(|piece| (beyond(of, &at, piece.slope, piece.constant), piece));
     let lines: Vec<_> = lines.collect();
     let worst = lines.iter().map(|(beyond, _)| size(beyond)).fold(0.0, f64::max);
-    match lines.iter().find(|(beyond, _)| worst.is_finite() && size(beyond) <= NEARLY * worst) {
+    match lines.iter().find(|(beyond, _)| worst.is_finite() && size(beyond) <= STABILITY_RATIO * worst) {
         Some((Interval { lower, upper }, piece)) => {
             Expression::Affine { slope: piece.slope, constant: piece.constant + (lower + upper) / 2.0 }
         }

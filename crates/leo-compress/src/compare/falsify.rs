@@ -1,30 +1,49 @@
 //! How far two networks are seen to be apart: points where they differ, found by climbing along gradients.
 //!
-//! Points are looked for in double precision. Where networks seem to be furthest apart, they are evaluated again with about twice as many digits, and what rounding could
-//! have made of the difference even then is taken off. So what is seen at a point is what is there, and never more than a bound that is proved.
+//! Points are looked for in double precision. Where networks seem to be furthest apart, they are evaluated again with
+//! about twice as many digits, and what rounding could have made of the difference even then is taken off. So what is
+//! seen at a point is what is there, and never more than a bound that is proved.
+//!
+//! In the field's words this is falsification: a gradient attack, from many points, on the difference of two networks,
+//! as PGD (A. Madry et al., *Towards Deep Learning Models Resistant to Adversarial Attacks*, ICLR 2018) is one on a
+//! loss. Steps are those of M. Frank and P. Wolfe (1956), a part of the way to where the linearised difference is
+//! largest on the domain, as J. Chen et al. take them (*A Frank-Wolfe Framework for Efficient and Effective Adversarial
+//! Attacks*, AAAI 2020): so they stay within a domain of any kind. A point that is found is a counterexample to
+//! equality.
 
 use std::time::Instant;
 
 use fastrand::Rng;
 use leo_check::{Checker, Precision, evaluation_errors};
-use leo_network::{Array, Domain, DomainError, Evaluator, Network, evaluate_precisely};
+use leo_network::{Array, Domain, DomainError, Evaluator, Network, ValueId, evaluate_precisely};
 use leo_stability::gradients;
 use rayon::prelude::*;
 
-/// How many points are looked at to begin with, besides samples: at the least, at the most, and how many products that may take. How many of them are led on from.
-const POINTS: usize = 256;
+/// How many points are looked at to begin with, besides samples, at the least.
+const FEWEST_POINTS: usize = 256;
+
+/// How many points are looked at to begin with, besides samples, at the most.
 const MOST_POINTS: usize = 1 << 14;
-const WORK: usize = 1 << 26;
+
+/// How many products it may take to look at more than [`FEWEST_POINTS`].
+const MOST_PRODUCTS: usize = 1 << 26;
+
+/// How many points of each output are led on from.
 const CLIMBERS: usize = 16;
-/// What steps they take, as parts of the way to the end of the domain.
-const STEPS: [f64; 18] =
+
+/// The steps along gradients, as parts of the way to the end of the domain.
+const STEP_SIZES: [f64; 18] =
     [1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.008];
+
 /// How many samples are looked at at once.
-const AT_ONCE: usize = 256;
+const BATCH_SAMPLES: usize = 256;
+
 /// How many points of each output are looked at closely.
-const CLOSELY: usize = 4;
-/// What rounding makes with twice as many digits, compared with what it makes in doubles: 2^-104 instead of 2^-53, with room to spare.
-const PRECISE: f64 = 1.0 / (1_u64 << 46) as f64;
+const PRECISE_POINTS: usize = 4;
+
+/// What rounding makes with twice as many digits, compared with what it makes in doubles: 2^-104 instead of 2^-53, with
+/// room to spare.
+const PRECISE_ROUNDING: f64 = 1.0 / (1_u64 << 46) as f64;
 
 /// What is seen of one output of two networks.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,8 +67,8 @@ pub struct SeenDifference {
     pub point: Vec<f64>,
 }
 
-/// The largest difference between outputs of two networks that is seen at random points of a domain, at its corners, at samples, and at points to which
-/// gradients lead from there.
+/// The largest difference between outputs of two networks that is seen at random points of a domain, at its corners, at
+/// samples, and at points to which gradients lead from there.
 ///
 /// # Errors
 /// If the domain or the samples do not fit the networks.
@@ -65,7 +84,8 @@ pub fn largest_difference(
     Ok(distances.fold(0.0, f64::max))
 }
 
-/// For each output of two networks, where they are seen to differ most, looking at the same points as [`largest_difference`] does.
+/// For each output of two networks, where they are seen to differ most, looking at the same points as
+/// [`largest_difference`] does.
 ///
 /// # Errors
 /// If the domain or the samples do not fit the networks.
@@ -82,7 +102,8 @@ pub fn observe(
     observe_with_deadline(first, second, domain, samples, seed, None)
 }
 
-/// The same, as far as there is time for it: after `end` no more points are looked at, but for the first ones.
+/// What [`observe`] gives, as far as there is time for it: after `end` no more points are looked at, but for the first
+/// ones.
 ///
 /// # Errors
 /// As for [`observe`].
@@ -99,8 +120,9 @@ pub fn observe_with_deadline(
 ) -> Result<Vec<LargestDifference>, DomainError> {
     let is_late = || end.is_some_and(|end| Instant::now() >= end);
     let mut search = DifferenceAttack::new([first, second], domain)?;
-    let points = (WORK / first.multiply_adds().max(second.multiply_adds()).max(1)).clamp(POINTS, MOST_POINTS);
-    for some in random_points(domain, points, seed).chunks(AT_ONCE) {
+    let points =
+        (MOST_PRODUCTS / first.multiply_adds().max(second.multiply_adds()).max(1)).clamp(FEWEST_POINTS, MOST_POINTS);
+    for some in random_points(domain, points, seed).chunks(BATCH_SAMPLES) {
         search.look_at(some);
     }
     if let Some(samples) = samples {
@@ -110,7 +132,7 @@ pub fn observe_with_deadline(
             }
         })?;
     }
-    for part in STEPS.into_iter().take_while(|_| !is_late()) {
+    for part in STEP_SIZES.into_iter().take_while(|_| !is_late()) {
         search.climb(part);
     }
     search.look_closely();
@@ -137,7 +159,7 @@ pub(crate) fn for_samples(
             domain.clamp(&mut sample);
             some.push(sample);
         }
-        if some.len() == AT_ONCE || is_last {
+        if some.len() == BATCH_SAMPLES || is_last {
             look(&some);
             some.clear();
         }
@@ -162,6 +184,18 @@ pub(crate) fn random_points(domain: &Domain, count: usize, seed: u64) -> Vec<Vec
     };
     let corners = [0.0, 1.0].map(|share| domain.at(|| share));
     corners.into_iter().chain((2..count).map(&mut corner_or_point)).collect()
+}
+
+/// The gradients of elements of a value of a network, each at a point of its own.
+pub(crate) fn gradients_at(
+    network: &Network,
+    evaluator: &Evaluator<f64>,
+    value: ValueId,
+    points: &[f64],
+    elements: &[usize],
+) -> Vec<f64> {
+    let mut workspace = evaluator.workspace();
+    gradients(network, value, evaluator.forward(&mut workspace, points), elements)
 }
 
 struct DifferenceAttack<'a> {
@@ -196,9 +230,8 @@ impl<'a> DifferenceAttack<'a> {
     fn new(networks: [&'a Network; 2], domain: &'a Domain) -> Result<Self, DomainError> {
         let mut noise: Vec<Vec<f64>> = Vec::new();
         for network in networks {
-            let mut checker = Checker::new(network, domain)?;
-            while checker.next_layer().is_some() {}
-            let errors = evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
+            let facts = Checker::new(network, domain)?.finish();
+            let errors = evaluation_errors(network, facts.ranges(), Precision::DOUBLE);
             for (output, &value) in network.outputs().iter().enumerate() {
                 let errors = &errors[value];
                 match noise.get_mut(output) {
@@ -268,20 +301,20 @@ impl<'a> DifferenceAttack<'a> {
         let (network, evaluator) = (self.networks[index], &self.evaluators[index]);
         let points: Vec<f64> = found.iter().flat_map(|found| found.point.iter().copied()).collect();
         let elements: Vec<usize> = found.iter().map(|found| found.element).collect();
-        let mut workspace = evaluator.workspace();
-        gradients(network, network.outputs()[output], evaluator.forward(&mut workspace, &points), &elements)
+        gradients_at(network, evaluator, network.outputs()[output], &points, &elements)
     }
 
-    /// Evaluates both networks with more digits where they seem to be furthest apart, and keeps for each output what is certain.
+    /// Evaluates both networks with more digits where they seem to be furthest apart, and keeps for each output what is
+    /// certain.
     fn look_closely(&mut self) {
-        let points = self.best.iter().flat_map(|best| best.iter().take(CLOSELY)).map(|found| &found.point);
+        let points = self.best.iter().flat_map(|best| best.iter().take(PRECISE_POINTS)).map(|found| &found.point);
         let mut points: Vec<&Vec<f64>> = points.collect();
         points.dedup();
         let evaluated = points.par_iter().map(|point| self.networks.map(|network| evaluate_precisely(network, point)));
         for (point, [first, second]) in points.iter().zip(evaluated.collect::<Vec<_>>()) {
             for (output, (first, second)) in first.iter().zip(&second).enumerate() {
                 for (element, (&a, &b)) in first.iter().zip(second).enumerate() {
-                    let noise = self.noise[output][element] * PRECISE + f64::MIN_POSITIVE;
+                    let noise = self.noise[output][element] * PRECISE_ROUNDING + f64::MIN_POSITIVE;
                     // What is left after rounding: less than that is nothing.
                     let certain = (f64::from((a - b).abs()).next_down() - noise).next_down();
                     let furthest = &mut self.observed[output].furthest;

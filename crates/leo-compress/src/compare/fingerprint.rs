@@ -1,8 +1,13 @@
 //! Which units of two networks look alike: those whose pre-activations are proportional at some points.
 //!
-//! `relu(c g) = c relu(g)` for `c > 0`, so a unit can stand for another one if its pre-activation is a multiple of that one's. All pre-activations of a network
-//! at a few hundred points are the rows of a matrix. Divided by their lengths, rows that are proportional have a product of 1 or -1, so the
-//! matrix product of two networks' rows shows which units belong together. What is found this way is a guess, and nobody has to believe it.
+//! `relu(c g) = c relu(g)` for `c > 0`, so a unit can stand for another one if its pre-activation is a multiple of that
+//! one's. All pre-activations of a network at a few hundred points are the rows of a matrix. Divided by their lengths,
+//! rows that are proportional have a product of 1 or -1, so the matrix product of two networks' rows shows which units
+//! belong together. What is found this way is a guess, and nobody has to believe it.
+//!
+//! SAT sweeping does so with circuits: random simulation finds gates that may be equivalent, and a proof decides
+//! (A. Mishchenko et al., *FRAIGs: A Unifying Representation for Logic Synthesis and Verification*, 2005). The product
+//! of two rows of length 1 is their cosine similarity.
 
 use leo_check::Interval;
 use leo_network::op::Op;
@@ -10,31 +15,39 @@ use leo_network::{Activation, Array, Domain, Evaluator, LayerId, Network, UnitId
 
 use crate::compare::falsify::random_points;
 
-/// How many points are looked at, besides samples, and how many of these.
-const POINTS: usize = 192;
-const SAMPLES: usize = 64;
-/// How many numbers all fingerprints of a network may take; large networks are looked at at fewer points, but not at fewer than these.
-const NUMBERS: usize = 1 << 25;
+/// How many points are looked at, besides samples.
+const RANDOM_POINTS: usize = 192;
+
+/// How many samples are looked at.
+const SAMPLE_POINTS: usize = 64;
+
+/// How many numbers all fingerprints of a network may take: large networks are looked at at fewer points.
+const FINGERPRINT_NUMBERS: usize = 1 << 25;
+
+/// At how many points a network is looked at, however large it is.
 const FEWEST_POINTS: usize = 16;
+
 /// How many rows go through one product.
-const BLOCK: usize = 128;
+const BLOCK_ROWS: usize = 128;
+
 /// How many units that look alike are looked at closely.
 const CANDIDATES: usize = 8;
 
 /// How far a multiple may be off what it is taken for, relative to how much that varies.
-const CLOSE: f64 = 1e-4;
+const CLOSENESS: f64 = 1e-4;
 
 /// How many times closer a factor must come to be better than a rounder one.
-const CLEARLY: f64 = 16.0;
+const TIE_FACTOR: f64 = 16.0;
 
 /// What rounding may make of a pre-activation, relative to the largest one seen.
-const ROUNDING: f64 = 1e-14;
+const ROUNDING_ERROR: f64 = 1e-14;
 
 /// Points to compare two networks at, row by row.
 pub(crate) fn points(networks: [&Network; 2], domain: &Domain, samples: Option<&Array>, seed: u64) -> Vec<f64> {
     let widest = networks.map(|network| network.values().map(|value| network.shape(value).elements()).sum::<usize>());
-    let count = (NUMBERS / widest[0].max(widest[1]).max(1)).clamp(FEWEST_POINTS, POINTS + SAMPLES);
-    let mut points = random_points(domain, count.min(POINTS), seed);
+    let count =
+        (FINGERPRINT_NUMBERS / widest[0].max(widest[1]).max(1)).clamp(FEWEST_POINTS, RANDOM_POINTS + SAMPLE_POINTS);
+    let mut points = random_points(domain, count.min(RANDOM_POINTS), seed);
     if let Some(samples) = samples {
         let mut numbers = samples.iter();
         let mut next = || Some(numbers.by_ref().take(domain.len()).collect::<Vec<f64>>());
@@ -58,7 +71,7 @@ struct LayerSamples {
     activation: Activation,
     /// One a unit.
     rows: Vec<f64>,
-    /// The same, of length 1; a row of zeros stays one.
+    /// The rows with length 1; a row of zeros stays one.
     directions: Vec<f64>,
 }
 
@@ -115,7 +128,8 @@ impl Fingerprints {
         Interval { lower, upper }
     }
 
-    /// For each unit of each layer, the unit of another network, wherever it is, that it looks most like a positive multiple of.
+    /// For each unit of each layer, the unit of another network, wherever it is, that it looks most like a positive
+    /// multiple of.
     pub(crate) fn likenesses(&self, other: &Self) -> Vec<Vec<Option<Likeness>>> {
         let every: Vec<usize> = (0..other.layers.len()).collect();
         let best = |found: Vec<Likeness>| found.into_iter().find(|like| like.factor > 0.0);
@@ -139,16 +153,17 @@ impl Fingerprints {
             let found = self.candidates(block, other, layers, signed);
             block.iter().zip(found).map(|(&place, found)| self.closest(place, other, &found)).collect::<Vec<_>>()
         };
-        places.chunks(BLOCK).flat_map(of_block).collect()
+        places.chunks(BLOCK_ROWS).flat_map(of_block).collect()
     }
 
-    /// For some units of one layer, the units in layers of another network that look most like multiples of them, by one product.
+    /// For some units of one layer, the units in layers of another network that look most like multiples of them, by
+    /// one product.
     fn candidates(&self, block: &[UnitId], other: &Self, layers: &[usize], signed: bool) -> Vec<Vec<UnitId>> {
         let (Some(first), points) = (block.first(), self.points) else { return Vec::new() };
         let rows = &self.layers[first.layer.index()].directions[first.unit * points..][..block.len() * points];
         let mut found: Vec<Vec<(f64, UnitId)>> = vec![Vec::new(); block.len()];
         for &layer in layers {
-            for (skipped, columns) in other.layers[layer].directions.chunks(BLOCK * points).enumerate() {
+            for (skipped, columns) in other.layers[layer].directions.chunks(BLOCK_ROWS * points).enumerate() {
                 let units = columns.len() / points;
                 let mut products = vec![0.0; block.len() * units];
                 add_product_transposed(&mut products, rows, columns, block.len(), points, units);
@@ -157,7 +172,7 @@ impl Fingerprints {
                         let score = if signed { product.abs() } else { product };
                         if score > 0.0 && (found.len() < CANDIDATES || score > found[CANDIDATES - 1].0) {
                             let place = found.partition_point(|(other, _)| *other >= score);
-                            found.insert(place, (score, UnitId::new(layer, skipped * BLOCK + unit)));
+                            found.insert(place, (score, UnitId::new(layer, skipped * BLOCK_ROWS + unit)));
                             found.truncate(CANDIDATES);
                         }
                     }
@@ -168,7 +183,8 @@ impl Fingerprints {
         found.into_iter().map(places).collect()
     }
 
-    /// These units of another network as likenesses, the closest first; among those that are as close, first what is the same in the same place.
+    /// These units of another network as likenesses, the closest first; among those that are as close, first what is
+    /// the same in the same place.
     fn closest(&self, place: UnitId, other: &Self, candidates: &[UnitId]) -> Vec<Likeness> {
         let same_place =
             other.layers.get(place.layer.index()).filter(|layer| place.unit * self.points < layer.rows.len());
@@ -177,7 +193,7 @@ impl Fingerprints {
             candidates.filter_map(|candidate| self.likeness(place, other, candidate)).collect();
         let size = self.row(place).iter().fold(0.0, |size: f64, number| size.max(number.abs()));
         let least = found.iter().fold(f64::INFINITY, |least, like| least.min(like.error));
-        let is_among_closest = |like: &Likeness| like.error <= CLEARLY * least + ROUNDING * size;
+        let is_among_closest = |like: &Likeness| like.error <= TIE_FACTOR * least + ROUNDING_ERROR * size;
         found.sort_by(|a, b| {
             let worth = |like: &Likeness| (is_among_closest(like), like.factor == 1.0, like.place == place);
             worth(b).cmp(&worth(a)).then_with(|| a.error.total_cmp(&b.error))
@@ -199,15 +215,16 @@ impl Fingerprints {
             let errors = mine.iter().zip(theirs).map(|(a, b)| (a - factor * b).abs());
             errors.fold(0.0, f64::max)
         };
-        // Round numbers first: where they are right, they are exactly right, and what is off by as much either way is better off by plain numbers.
+        // Round numbers first: where they are right, they are exactly right, and what is off by as much either way is
+        // better off by plain numbers.
         let factors = [ratio.signum(), f64::from(ratio as f32), ratio].into_iter();
         let factors = factors.filter(|factor| *factor == 1.0 || of.is_homogeneous());
         let factors =
             factors.filter(|factor| factor.is_finite() && *factor != 0.0).map(|factor| (factor, error(factor)));
-        let (factor, error) = factors.reduce(|best, next| if CLEARLY * next.1 < best.1 { next } else { best })?;
+        let (factor, error) = factors.reduce(|best, next| if TIE_FACTOR * next.1 < best.1 { next } else { best })?;
         let (least, most) = extremes(mine);
         let variation = if most > least { most - least } else { most.abs() };
-        Some(Likeness { place: candidate, factor, error, is_close: error <= CLOSE * variation })
+        Some(Likeness { place: candidate, factor, error, is_close: error <= CLOSENESS * variation })
     }
 
     /// Sums of the first network that are the same in the second, as far as can be seen.
@@ -217,7 +234,7 @@ impl Fingerprints {
             let size = numbers.iter().fold(0.0, |size: f64, number| size.max(number.abs()));
             let alike = |(_, theirs): &&(ValueId, Vec<f64>)| {
                 let mut pairs = numbers.iter().zip(theirs);
-                theirs.len() == numbers.len() && pairs.all(|(a, b)| (a - b).abs() <= CLOSE * size)
+                theirs.len() == numbers.len() && pairs.all(|(a, b)| (a - b).abs() <= CLOSENESS * size)
             };
             let free = other.sums.iter().filter(|(theirs, _)| shared.iter().all(|(_, taken)| taken != theirs));
             shared.extend(free.into_iter().find(alike).map(|(theirs, _)| (*value, *theirs)));

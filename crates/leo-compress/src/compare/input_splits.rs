@@ -1,28 +1,38 @@
 //! How far two networks can be apart, piece by piece of the domain: for networks with few inputs.
 //!
-//! Where units can be on or off, a bound has to allow for both, and what that costs grows from layer to layer. On a small piece of the domain most units are one or
-//! the other. So the domain is cut in two, and the halves again, always where the bound is worst, along the input that the first layer feels most; and what holds on all
-//! pieces holds on the domain.
+//! Where units are unstable, a bound has to allow for on and off, and what that costs grows from layer to layer. On a
+//! small piece of the domain most units are one or the other. So the domain is cut in two, and the halves again, always
+//! where the bound is worst, along the input that the first layer feels most; and what holds on all pieces holds on the
+//! domain.
+//!
+//! That is branch and bound by input splitting, as in ReluVal (S. Wang et al., *Formal Security Analysis of Neural
+//! Networks using Symbolic Intervals*, USENIX Security 2018), which bisects inputs too, and picks them by width and
+//! gradient; here it refines a bound on a difference, as in ReluDiff (see [`crate::compare::equiv`]).
 
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use leo_check::{Checker, Correspondence, Target, deviation};
 use leo_network::{Domain, Evaluator, Network, Observer};
-use leo_stability::{AnalysisOptions, StopReason, gradients};
+use leo_stability::{AnalysisOptions, StopReason};
 use rayon::prelude::*;
 
-use crate::compare::equiv::{Comparison, Guess, take_less};
+use crate::compare::equiv::{Comparison, Guess};
+use crate::compare::falsify::gradients_at;
+use crate::deltas::{largest, take_less, take_more};
 
 /// For how many inputs that is worth trying: beyond that, halves are hardly smaller than the whole.
-const FEW_INPUTS: usize = 16;
-/// How many pieces there may be, and how many are cut at once, on however many threads.
+const MOST_INPUTS: usize = 16;
+
+/// How many pieces there may be.
 const MOST_PIECES: usize = 1 << 13;
-const AT_ONCE: usize = 16;
+
+/// How many pieces are cut at once, on however many threads.
+const PIECES_A_STEP: usize = 16;
 
 /// Whether a network has so few inputs that pieces of its domain may help.
 pub fn has_few_inputs(network: &Network) -> bool {
-    network.input().elements() <= FEW_INPUTS
+    network.input().elements() <= MOST_INPUTS
 }
 
 /// Makes the bounds of a comparison better, by cutting the domain, until they are good enough or a limit is reached.
@@ -38,7 +48,8 @@ pub fn refine_by_pieces(
     let networks = if is_reversed { [second, first] } else { [first, second] };
     let pair = NetworkPair { networks, pairs: &pairs, weights: weights(networks[0], &domain) };
     let end = options.time_limit.and_then(|limit| Instant::now().checked_add(limit));
-    let mut search = SubdomainSearch { open: BinaryHeap::new(), closed: zeros(&comparison.deviation), pieces: 1 };
+    let closed = comparison.deviation.iter().map(|bounds| vec![0.0; bounds.len()]).collect();
+    let mut search = SubdomainSearch { open: BinaryHeap::new(), closed, pieces: 1 };
     search.add(Subdomain { bounds: comparison.deviation.clone(), domain }, &is_enough);
     comparison.stopped = None;
     while !search.open.is_empty() && search.pieces < MOST_PIECES {
@@ -56,19 +67,14 @@ pub fn refine_by_pieces(
     comparison
 }
 
-/// As many zeros as there are bounds.
-fn zeros(bounds: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    bounds.iter().map(|bounds| vec![0.0; bounds.len()]).collect()
-}
-
 /// How much the first layer of a network feels each input.
 fn weights(network: &Network, domain: &Domain) -> Vec<f64> {
     let Some(layer) = network.layers().next() else { return vec![1.0; domain.len()] };
     let value = network.pre_activation(layer);
     let units: Vec<usize> = (0..network.shape(value).elements()).collect();
     let evaluator = Evaluator::<f64>::new(network);
-    let (points, mut workspace) = (domain.at(|| 0.5).repeat(units.len()), evaluator.workspace());
-    let slopes = gradients(network, value, evaluator.forward(&mut workspace, &points), &units);
+    let points = domain.at(|| 0.5).repeat(units.len());
+    let slopes = gradients_at(network, &evaluator, value, &points, &units);
     let mut weights = vec![0.0; domain.len()];
     for row in slopes.chunks_exact(domain.len()) {
         weights.iter_mut().zip(row).for_each(|(weight, slope)| *weight += slope.abs());
@@ -112,7 +118,7 @@ struct Subdomain {
 
 impl Subdomain {
     fn worst(&self) -> f64 {
-        self.bounds.iter().flatten().copied().fold(0.0, f64::max)
+        largest(&self.bounds)
     }
 }
 
@@ -138,9 +144,9 @@ impl Ord for Subdomain {
 
 /// All pieces.
 struct SubdomainSearch {
-    /// Those that could be better.
+    /// The pieces whose bounds could be better.
     open: BinaryHeap<Subdomain>,
-    /// The largest bounds on the others.
+    /// The largest bounds on the other pieces.
     closed: Vec<Vec<f64>>,
     pieces: usize,
 }
@@ -157,7 +163,7 @@ impl SubdomainSearch {
     /// Cuts the worst pieces.
     fn step(&mut self, pair: &NetworkPair<'_>, is_enough: &impl Fn(&[Vec<f64>]) -> bool) {
         let mut halves = Vec::new();
-        for _ in 0..AT_ONCE {
+        for _ in 0..PIECES_A_STEP {
             let Some(piece) = self.open.pop() else { break };
             match pair.halves(&piece.domain) {
                 Some(both) => {
@@ -182,10 +188,4 @@ impl SubdomainSearch {
         self.open.iter().for_each(|piece| take_more(&mut most, &piece.bounds));
         most
     }
-}
-
-/// Takes the larger of two bounds.
-fn take_more(most: &mut [Vec<f64>], found: &[Vec<f64>]) {
-    let pairs = most.iter_mut().flatten().zip(found.iter().flatten());
-    pairs.for_each(|(most, found)| *most = most.max(*found));
 }

@@ -1,32 +1,48 @@
-//! What is seen of the network that was given: how large its outputs get, and what evaluating it in single precision makes of them.
+//! What is seen of the network that was given: how large its outputs get, and what evaluating it in single precision
+//! makes of them.
 //!
-//! Both are what a smaller network is held to. A tolerance is relative to what an output was seen to *reach*, not to a bound that nothing may come near. And a network that is as good in real arithmetic can
-//! be worse where it runs, if large numbers cancel in it: so its own error in single precision is measured, at the same points as that of the original. The largest error of a few points says little of
-//! that of many, so where a network seems to be noisier, but within what is allowed, many more points are looked at.
+//! Both are what a smaller network is held to. A tolerance is relative to what an output was seen to *reach*, not to a
+//! bound that nothing may come near. And a network that is as good in real arithmetic can be worse where it runs, if
+//! large numbers cancel in it: so its own error in single precision is measured, at the same points as that of the
+//! original. The largest error of a few points says little of that of many, so where a network seems to be noisier, but
+//! within what is allowed, many more points are looked at.
+//!
+//! Where outputs are largest is found as in [`crate::compare::falsify`]: a gradient attack, with steps of Frank and
+//! Wolfe.
 
 use std::cell::OnceCell;
 
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, ValueId};
-use leo_stability::gradients;
 
-use crate::compare::falsify::{for_samples, random_points, uniform_points};
+use crate::compare::falsify::{for_samples, gradients_at, random_points, uniform_points};
 
 /// How many points outputs are looked at besides samples.
-const POINTS: usize = 256;
-/// How many of an output's elements are climbed along at the most, how many numbers their gradients may take, and what steps there are, as parts of the way to the end of the domain.
-const CLIMBERS: usize = 512;
-const NUMBERS: usize = 1 << 21;
-const STEPS: [f64; 6] = [1.0, 0.5, 1.0, 0.5, 1.0, 0.5];
+const RANDOM_POINTS: usize = 256;
+
+/// How many of an output's elements are climbed along at the most.
+const MOST_ELEMENTS: usize = 512;
+
+/// How many numbers the gradients of an output's elements may take.
+const GRADIENT_NUMBERS: usize = 1 << 21;
+
+/// The steps along gradients, as parts of the way to the end of the domain.
+const STEP_SIZES: [f64; 6] = [1.0, 0.5, 1.0, 0.5, 1.0, 0.5];
+
 /// How many samples single precision is tried on.
-const SAMPLES: usize = 512;
-/// What part of the noise that is allowed on top of the original's may be measured. The rest is for other points, and for runtimes that sum up in another order.
-const MEASURABLE: f64 = 0.6;
-/// How much evaluating a network in single precision may be: how many points, and how many products at all of them. The more doubt there is, the more.
+const TRIAL_SAMPLES: usize = 512;
+
+/// What part of the noise that is allowed on top of the original's may be measured. The rest is for other points, and
+/// for runtimes that sum up in another order.
+const MEASURABLE_SHARE: f64 = 0.6;
+
+/// How much evaluating a network in single precision may be: how many points, and how many products at all of them. The
+/// more doubt there is, the more.
 const EFFORTS: [SamplingEffort; 3] = [
     SamplingEffort { points: 1 << 8, work: 1 << 24, certain: [0.65, 2.0] },
     SamplingEffort { points: 1 << 12, work: 1 << 27, certain: [0.8, 1.25] },
     SamplingEffort { points: 1 << 15, work: 1 << 29, certain: [1.0, 1.0] },
 ];
+
 /// How many numbers the points may be, and their outputs.
 const POINT_NUMBERS: usize = 1 << 22;
 
@@ -34,12 +50,13 @@ const POINT_NUMBERS: usize = 1 << 22;
 struct SamplingEffort {
     points: usize,
     work: usize,
-    /// What part of the limit is far enough below it, and how many times the limit is far enough above it, not to look at more points.
+    /// What part of the limit is far enough below it, and how many times the limit is far enough above it, not to look
+    /// at more points.
     certain: [f64; 2],
 }
 
 /// What single precision cannot show of a number: a smaller error is none.
-const INVISIBLE: f64 = 1.0 / (1 << 24) as f64;
+const INVISIBLE_ERROR: f64 = 1.0 / (1 << 24) as f64;
 
 /// What is seen of a network.
 pub(crate) struct Reference<'a> {
@@ -66,12 +83,13 @@ struct Trial {
 struct Noise {
     /// The largest error.
     largest: f64,
-    /// The largest error of any element, in units of what that was seen to reach; and for each element, the root of the mean of squares.
+    /// The largest error of any element, in units of what that was seen to reach; and for each element, the root of the
+    /// mean of squares.
     relative: f64,
     usual: Vec<f64>,
 }
 
-/// The same of two networks.
+/// Something of the original network, and of the one to compare it with.
 type NetworkErrors<'a, T> = (&'a T, &'a T);
 
 /// What was measured of one output in single precision, the same points for both networks.
@@ -83,20 +101,24 @@ pub struct Measured {
     pub small: f64,
     /// The largest difference between the two.
     pub difference: f64,
-    /// How many times larger the smaller one's errors are, by the worst error, and by the usual one of any element, in units of what each element reaches.
+    /// How many times larger the smaller one's errors are, by the worst error, and by the usual one of any element, in
+    /// units of what each element reaches.
     pub factor: f64,
-    /// The largest errors of both in units of what their elements reach, and how many times larger the usual error of any element is.
+    /// The largest errors of both in units of what their elements reach, and how many times larger the usual error of
+    /// any element is.
     worst: [f64; 2],
     usual: f64,
 }
 
-/// How many times larger than the original's the measured error may be, so that it is so many times as large at the most where others measure it.
+/// How many times larger than the original's the measured error may be, so that it is `allowed` times as large at the
+/// most where others measure it.
 pub(crate) fn measured_limit(allowed: f64) -> f64 {
-    if allowed > 1.0 { 1.0 + MEASURABLE * (allowed - 1.0) } else { allowed }
+    if allowed > 1.0 { 1.0 + MEASURABLE_SHARE * (allowed - 1.0) } else { allowed }
 }
 
 impl<'a> Reference<'a> {
-    /// Looks at a network: at samples if there are any, and else at points of the domain, and where gradients lead from there.
+    /// Looks at a network: at samples if there are any, and else at points of the domain, and where gradients lead from
+    /// there.
     ///
     /// # Errors
     /// If samples or domain do not fit the network.
@@ -108,16 +130,16 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, DomainError> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let mut search = OutputSearch::new(network, &domain);
-        let random = random_points(&domain, POINTS, seed);
+        let random = random_points(&domain, RANDOM_POINTS, seed);
         let mut points: Vec<Vec<f64>> = Vec::new();
         match samples {
             Some(samples) => for_samples(samples, network, &domain, |some| {
                 search.look_at(some);
-                points.extend(some.iter().take(SAMPLES.saturating_sub(points.len())).cloned());
+                points.extend(some.iter().take(TRIAL_SAMPLES.saturating_sub(points.len())).cloned());
             })?,
             None => {
                 search.look_at(&random);
-                STEPS.into_iter().for_each(|part| search.climb(part));
+                STEP_SIZES.into_iter().for_each(|part| search.climb(part));
             }
         }
         points.extend(random);
@@ -128,7 +150,8 @@ impl<'a> Reference<'a> {
         Ok(Self { network, domain, seed, scales, trials })
     }
 
-    /// The largest of some bounds on how far outputs can move, in units of what each element was seen to reach, or of what it may be moved on purpose, if that is so many times as much.
+    /// The largest of some bounds on how far outputs can move, in units of what each element was seen to reach, or of
+    /// `times` what it may be moved on purpose, if that is more.
     pub(crate) fn relative(&self, deltas: &[Vec<f64>], tolerances: &[Vec<f64>], times: f64) -> f64 {
         let pairs = deltas.iter().flatten().zip(self.scales.iter().flatten());
         let units = pairs.zip(tolerances.iter().flatten());
@@ -139,7 +162,8 @@ impl<'a> Reference<'a> {
         units.map(relative).fold(0.0, larger)
     }
 
-    /// What single precision makes of a network that is to stand for this one, output by output. The nearer that comes to the limit, the more points are looked at.
+    /// What single precision makes of a network that is to stand for this one, output by output. The nearer that comes
+    /// to the limit, the more points are looked at.
     pub(crate) fn compare(&self, network: &Network, limit: f64) -> Vec<Measured> {
         let mut measured: Vec<Measured> = Vec::new();
         for (index, (effort, trial)) in EFFORTS.iter().zip(&self.trials).enumerate() {
@@ -218,9 +242,10 @@ impl Trial {
     }
 }
 
-/// How many times the first of two errors, in units of what an element reaches, the second is. What single precision cannot show is no error.
+/// How many times the first of two errors, in units of what an element reaches, the second is. What single precision
+/// cannot show is no error.
 fn times([before, after]: [f64; 2]) -> f64 {
-    if after <= INVISIBLE { 1.0 } else { after / before.max(INVISIBLE) }
+    if after <= INVISIBLE_ERROR { 1.0 } else { after / before.max(INVISIBLE_ERROR) }
 }
 
 /// What a network gives in single precision, and how far that is off, in units of what its outputs reach.
@@ -280,7 +305,7 @@ struct OutputSearch<'a> {
 impl<'a> OutputSearch<'a> {
     fn new(network: &'a Network, domain: &'a Domain) -> Self {
         let widths: Vec<usize> = network.outputs().iter().map(|&value| network.shape(value).elements()).collect();
-        let climbers = (NUMBERS / network.widest().max(1)).clamp(1, CLIMBERS);
+        let climbers = (GRADIENT_NUMBERS / network.widest().max(1)).clamp(1, MOST_ELEMENTS);
         Self {
             network,
             evaluator: Evaluator::new(network),
@@ -312,9 +337,8 @@ impl<'a> OutputSearch<'a> {
         for (output, best) in self.best.iter().enumerate() {
             let points: Vec<f64> = best.iter().flat_map(|(_, point)| point.iter().copied()).collect();
             let elements: Vec<usize> = (0..best.len()).collect();
-            let mut workspace = self.evaluator.workspace();
-            let values = self.evaluator.forward(&mut workspace, &points);
-            let slopes = gradients(self.network, self.network.outputs()[output], values, &elements);
+            let value = self.network.outputs()[output];
+            let slopes = gradients_at(self.network, &self.evaluator, value, &points, &elements);
             for ((number, point), slopes) in best.iter().zip(slopes.chunks(self.domain.len())) {
                 let mut point = point.clone();
                 let slopes: Vec<f64> = slopes.iter().map(|slope| number.signum() * slope).collect();

@@ -1,4 +1,5 @@
-//! What samples show of a network that was made smaller: whose answers cannot have changed, and which units never change their minds.
+//! What samples show of a network that was made smaller: whose answers cannot have changed, and which units never
+//! change their minds.
 
 use leo_check::{Checker, Precision, evaluation_errors};
 use leo_network::{Array, Domain, DomainError, Evaluator, Network, UnitId};
@@ -6,8 +7,9 @@ use leo_stability::{Layer, Status};
 
 use crate::compare::falsify::for_samples;
 
-/// How many samples there are whose answer, which is the place of the largest number of the only output, is proved to be what it was: it is ahead of every other number by more than both can have
-/// moved. Nothing if there is no choice among answers. A sample outside the domain proves nothing.
+/// How many samples there are whose answer, which is the place of the largest number of the only output, is proved to
+/// be what it was: it is ahead of every other number by more than both can have moved. Nothing if there is no choice
+/// among answers. A sample outside the domain proves nothing.
 ///
 /// # Errors
 /// If samples or domain are another network's.
@@ -22,10 +24,9 @@ pub fn settled_answers(
         return Ok(None);
     }
     Domain::count_samples(samples, network.input())?;
-    let mut checker = Checker::new(network, domain)?;
-    while checker.next_layer().is_some() {}
+    let facts = Checker::new(network, domain)?.finish();
     // What doubles make of a number comes on top of how far it can have moved.
-    let errors = evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
+    let errors = evaluation_errors(network, facts.ranges(), Precision::DOUBLE);
     let moved: Vec<f64> = delta.iter().zip(&errors[*output]).map(|(delta, error)| delta + error).collect();
     let evaluator = Evaluator::<f64>::new(network);
     let numbers: Vec<f64> = samples.to_vec();
@@ -48,18 +49,20 @@ fn is_settled(scores: &[f64], moved: &[f64]) -> bool {
     })
 }
 
-/// A unit that can be on and off on the domain, and is only one of both on samples.
+/// A unit that is unstable on the domain, and only on, or only off, on samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OneSided {
     /// Which unit.
     pub unit: UnitId,
     /// Whether it is on, on every sample.
     pub on: bool,
-    /// Inputs that have to leave the range that the samples have, at a point that shows it otherwise, if one is known. None if that point is in the midst of the samples.
+    /// Inputs that have to leave the range that the samples have, at a point that shows it otherwise, if one is known.
+    /// None if that point is in the midst of the samples.
     pub inputs: Option<Vec<usize>>,
 }
 
-/// Units of which samples show one side only, and what is known of where the other side is: `witness` may know a point that shows a unit off, or on.
+/// Units of which samples show one side only, and what is known of where the other side is: `witness` may know a point
+/// that shows a unit off, or on.
 ///
 /// # Errors
 /// If the samples are another network's.

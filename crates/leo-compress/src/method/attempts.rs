@@ -7,12 +7,13 @@ use leo_formats::onnx::Float;
 use leo_network::{LayerId, Network};
 
 use crate::compare::reference::Reference;
-use crate::compress::{CompressError, CompressOptions, Compressed, Method, largest};
+use crate::compress::{CompressError, CompressOptions, Compressed, Method};
+use crate::deltas::{are_within, are_zero, largest};
 use crate::method::exact;
 use crate::method::full::{Outline, Style};
 use crate::method::leo;
 use crate::method::narrow::{self, Narrowing};
-use crate::method::styles::VISIBLE;
+use crate::method::styles::VISIBLE_SHARE;
 use crate::normal_form::linear::Weighing;
 use crate::rewriting::plan::Plan;
 use crate::rewriting::region::Region;
@@ -21,8 +22,8 @@ use crate::rewriting::round::ensure_wanted;
 use crate::tolerance::{Costs, ErrorBudget};
 use crate::why::Obstacles;
 
-/// What parts of the tolerance are tried for approximations, if the proof shows that the part before was too much. What they cost is estimated from above, so
-/// that more than all of it may be affordable.
+/// What parts of the tolerance are tried for approximations, if the proof shows that the part before was too much. What
+/// they cost is estimated from above, so that more than all of it may be affordable.
 pub(crate) const PARTS: [f64; 6] = [16.0, 4.0, 2.0, 1.0, 0.25, 1.0 / 64.0];
 
 /// What was rewritten or written, unless a number gets too large or the file does not let it be: then why.
@@ -67,7 +68,7 @@ impl Sketch<'_> {
         }
     }
 
-    /// The same with other carriers, if there is a choice.
+    /// This sketch with other carriers, if there is a choice.
     pub(crate) fn recarried(&self) -> Option<Self> {
         match self {
             Self::Full(outline, _) => outline.has_choice().then(|| Self::Full(outline.clone(), Weighing::Sizes)),
@@ -95,16 +96,6 @@ fn least(known: Option<f64>, other: f64) -> Option<f64> {
     Some(known.map_or(other, |known| known.min(other)))
 }
 
-/// Whether no element moves at all.
-fn is_nothing(deviation: &[Vec<f64>]) -> bool {
-    deviation.iter().flatten().all(|delta| *delta == 0.0)
-}
-
-/// Whether no element moves further than it may.
-pub(crate) fn is_tolerated(deviation: &[Vec<f64>], tolerances: &[Vec<f64>]) -> bool {
-    deviation.iter().flatten().zip(tolerances.iter().flatten()).all(|(delta, tolerance)| delta <= tolerance)
-}
-
 /// Ways to rewrite a file, one after the other, until the proof of what one does is good enough.
 pub(crate) struct Attempts<'a> {
     pub(crate) options: &'a CompressOptions<'a>,
@@ -124,7 +115,7 @@ pub(crate) struct Attempts<'a> {
 #[expect(clippy::large_enum_variant, reason = "there is only ever one")]
 pub(crate) enum Attempt<'a> {
     Success(Success<'a>),
-    /// Single precision would make more of it than is allowed: so many times the error of the original.
+    /// Single precision would make more of it than is allowed: this many times the error of the original.
     Noisy(f64),
     /// It cannot be written, for this reason.
     Impossible(String),
@@ -148,10 +139,12 @@ pub(crate) struct Taken {
     pub(crate) approximation: f64,
 }
 
-/// Rounding to single precision moves outputs by less than this part of their size. If it is more, it must be shown that rounding it was.
-const UNSUSPICIOUS: f64 = 1e-5;
-/// The same for double precision.
-const MERELY_ROUNDING: f64 = 1e-9;
+/// Rounding to single precision moves outputs by less than this part of their size. If it is more, it must be shown
+/// that rounding it was.
+const SINGLE_ROUNDING: f64 = 1e-5;
+
+/// Rounding to double precision moves outputs by less than this part of their size.
+const DOUBLE_ROUNDING: f64 = 1e-9;
 
 impl<'a> Attempts<'a> {
     pub(crate) fn run(&mut self, compressed: &mut Compressed) -> Result<Option<Taken>, CompressError> {
@@ -170,7 +163,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Whether layers keep their layout if they are written anew, and more units go then than by leaving out channels alone.
+    /// Whether layers keep their layout if they are written anew, and more units go then than by leaving out channels
+    /// alone.
     fn gains_more(&self, narrowing: &Narrowing) -> bool {
         let float = self.float();
         let gain = |region: &Region| {
@@ -191,7 +185,7 @@ impl<'a> Attempts<'a> {
         let start = Instant::now();
         let written = possible(self.original.narrow(narrowing))?;
         compressed.times.rewriting += start.elapsed();
-        let exact = written.ok().filter(|written| is_nothing(&written.deviation));
+        let exact = written.ok().filter(|written| are_zero(&written.deviation));
         Ok(exact.map(|written| Taken { written, approximation: 0.0 }))
     }
 
@@ -228,7 +222,8 @@ impl<'a> Attempts<'a> {
         if !self.gain(&exact) {
             return Ok(None);
         }
-        // Nothing is approximated. If rounding does too much harm, fewer regions are rewritten, and these as the paper does.
+        // Nothing is approximated. If rounding does too much harm, fewer regions are rewritten, and these as the paper
+        // does.
         let start = Instant::now();
         let as_in_paper = |region| match self.options.bit_exact {
             true => Sketch::BitExact { as_in_paper: true },
@@ -271,7 +266,7 @@ impl<'a> Attempts<'a> {
     /// What succeeded, if it did, and nobody could see that outputs move; and if not, why not.
     pub(crate) fn taken(&mut self, attempt: Attempt<'a>) -> Option<Success<'a>> {
         match attempt {
-            Attempt::Success(success) if success.relative > VISIBLE => {
+            Attempt::Success(success) if success.relative > VISIBLE_SHARE => {
                 self.obstacles.visible = least(self.obstacles.visible, success.relative);
             }
             Attempt::Success(success) => return Some(success),
@@ -298,16 +293,17 @@ impl<'a> Attempts<'a> {
     /// Whether nothing moves if nothing may, and nobody could see it if something may.
     fn is_acceptable(&self, deviation: &[Vec<f64>]) -> bool {
         match self.options.bit_exact {
-            true => is_nothing(deviation),
-            false => self.relative(deviation) <= VISIBLE,
+            true => are_zero(deviation),
+            false => self.relative(deviation) <= VISIBLE_SHARE,
         }
     }
 
     /// How far outputs can move, in units of what each element was seen to reach.
     fn relative(&self, deviation: &[Vec<f64>]) -> f64 {
-        self.reference.relative(deviation, &self.tolerances, 1.0 / VISIBLE)
+        self.reference.relative(deviation, &self.tolerances, 1.0 / VISIBLE_SHARE)
     }
 
+    /// Rewrites all regions, if that moves no output further than these tolerances.
     pub(crate) fn attempt(
         &self,
         sketches: &[Sketch<'a>],
@@ -347,7 +343,7 @@ impl<'a> Attempts<'a> {
         if !tolerances.is_empty() {
             let precise = self.rewritten(planned(sketches, Float::F64), Float::F64)?;
             match precise {
-                Ok(precise) if is_tolerated(&precise.deviation, tolerances) => approximation = precise.deviation,
+                Ok(precise) if are_within(&precise.deviation, tolerances) => approximation = precise.deviation,
                 Ok(_) => return Ok(Attempt::Failure),
                 Err(why) => return Ok(Attempt::Impossible(why)),
             }
@@ -357,14 +353,14 @@ impl<'a> Attempts<'a> {
             Err(why) => return Ok(Attempt::Impossible(why)),
         };
         if self.options.bit_exact {
-            let is_exact = is_nothing(&rewritten.deviation);
+            let is_exact = are_zero(&rewritten.deviation);
             let success = Success { rewritten, approximation: 0.0, relative: 0.0 };
             return Ok(if is_exact { Attempt::Success(success) } else { Attempt::Failure });
         }
-        if !self.is_within(&rewritten.deviation, UNSUSPICIOUS) {
+        if !self.is_within(&rewritten.deviation, SINGLE_ROUNDING) {
             let precise = self.rewritten(planned(sketches, Float::F64), Float::F64)?;
             let is_rounding =
-                |precise: &Rewritten<'_>| !tolerances.is_empty() || self.is_within(&precise.deviation, MERELY_ROUNDING);
+                |precise: &Rewritten<'_>| !tolerances.is_empty() || self.is_within(&precise.deviation, DOUBLE_ROUNDING);
             let is_finite = rewritten.deviation.iter().flatten().all(|delta| delta.is_finite());
             if !is_finite || !precise.as_ref().is_ok_and(is_rounding) {
                 return Ok(Attempt::Failure);
@@ -412,7 +408,8 @@ impl<'a> Attempts<'a> {
         Ok(rewritten.and_then(|new| if is_no_larger(&new) { Ok(new) } else { Err(larger.to_owned()) }))
     }
 
-    /// What regions are to become if a part of the tolerance may be spent: something else than without only where that saves units.
+    /// What regions are to become if a part of the tolerance may be spent: something else than without only where that
+    /// saves units.
     pub(crate) fn sketches(&self, without: &[Sketch<'a>], part: f64, style: &Style) -> Vec<Sketch<'a>> {
         let mut sketches = Vec::new();
         for (index, region) in self.regions().iter().enumerate() {

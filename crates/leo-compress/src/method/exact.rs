@@ -1,7 +1,8 @@
 //! Rewriting without any rounding: only what leaves every weight and bias a number of its type, exactly.
 //!
-//! Units that are always off go, and so do, unless a sum would have to be rounded, units without weights and exact multiples of others, and units that
-//! nobody reads.
+//! Units that are always off go, and so do, unless a sum would have to be rounded, units without weights and exact
+//! multiples of others, and units that nobody reads. Whether something is exact is seen by error-free transformations
+//! ([`leo_network::sum_and_error`], [`leo_network::product_and_error`]).
 
 use leo_check::Expression;
 use leo_formats::onnx::Float;

@@ -1,11 +1,12 @@
 //! The normal form, and its realisation with as few units as possible.
 //!
-//! A layer needs its units that are neither constant nor linear nor multiples of others, and *carriers*, units that are always on, for the linear
-//! functions that layers after it need of what comes before it. As many as the rank of these functions suffice, and fewer cannot do. A layer
-//! without units of its own vanishes: what it carried goes into the next.
+//! A layer needs its units that are neither constant nor linear nor multiples of others, and *carriers*, units that are
+//! always on, for the linear functions that layers after it need of what comes before it. As many as the rank of these
+//! functions suffice, and fewer cannot do. A layer without units of its own vanishes: what it carried goes into the
+//! next.
 //!
-//! Carriers are some of the functions themselves, chosen by a QR decomposition with pivoting; the others are combinations of these. If a layer's own
-//! linear units are no more than the carriers would be, they stay, as they are.
+//! Carriers are some of the functions themselves, chosen by a QR decomposition with pivoting; the others are
+//! combinations of these. If a layer's own linear units are no more than the carriers would be, they stay, as they are.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +24,11 @@ use crate::rewriting::plan::{ChannelFate, Plan, Rule};
 use crate::rewriting::region::{Region, RegionLayer};
 use crate::tolerance::ErrorBudget;
 
-/// What share of a budget may go to units that are nearly constant or nearly linear, and what to those that are nearly multiples of others. The
-/// rest is for functions that are nearly combinations of others.
+/// What share of a budget may go to units that are nearly constant or nearly linear.
 const SHARE_OF_UNITS: f64 = 0.25;
+
+/// What share of a budget may go to units that are nearly multiples of others. The rest is for functions that are
+/// nearly combinations of others.
 const SHARE_OF_MULTIPLES: f64 = 0.0625;
 
 /// What a region may be rewritten with.
@@ -36,7 +39,8 @@ pub(crate) struct Style {
     pub(crate) without_opposites: BTreeSet<LayerId>,
     /// Whether units that are always on stay as they are, instead of fewer new ones that carry linear functions.
     pub(crate) keep_linear: bool,
-    /// Whether linear functions pass a layer beside it, by no ReLU: they need no shift then, which can be a large number that cancels.
+    /// Whether linear functions pass a layer beside it, by no ReLU: they need no shift then, which can be a large
+    /// number that cancels.
     pub(crate) paths: bool,
 }
 
@@ -46,7 +50,7 @@ pub(crate) struct Outline<'a> {
     form: NormalForm,
     /// For each layer that is not to vanish, chosen by what errors cost.
     carriers: Vec<Option<Carriers>>,
-    /// The same, chosen by their sizes, if these are others, and as many.
+    /// The carriers as they would be chosen by their sizes, if these are others, and as many.
     by_size: Option<Vec<Option<Carriers>>>,
     /// For each such layer, how many linear functions have to get past it: their rank.
     ranks: Vec<Option<usize>>,
@@ -67,7 +71,8 @@ impl<'a> Outline<'a> {
         }
         let Retained { choices: mut best, units: mut fewest, mut ranks } = retained(region, &choices, budget, left);
         let mut form = NormalForm::new(region, &best);
-        // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its own.
+        // A negative multiple is worth replacing only if the linear function that comes with it needs no unit of its
+        // own.
         for layer in 0..region.layers.len() {
             if form.fates[layer].iter().any(is_opposite) {
                 choices.opposites[layer] = false;

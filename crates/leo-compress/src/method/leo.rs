@@ -1,11 +1,13 @@
-//! LEO as in the paper: Algorithm 1 of T. Serra, A. Kumar, S. Ramalingam, *Lossless Compression of Deep Neural Networks* (2020).
+//! LEO as in the paper: Algorithm 1 of T. Serra, A. Kumar, S. Ramalingam, *Lossless Compression of Deep Neural
+//! Networks*, CPAIOR 2020, [arXiv:2001.00218](https://arxiv.org/abs/2001.00218).
 //!
 //! Layer by layer, from the first to the last:
 //!
-//! - *remove* units with a constant output: always off, or without weights. What they give goes into the biases of the next layer;
-//! - *merge* units that are always on and whose weights are a linear combination of the weights of those kept before: `w_i = Σ α_k w_k`, so
-//!   `h_i = Σ α_k h_k + b_i - Σ α_k b_k`, and the next layer's weights and biases take that over. (Algorithm 1 has a plus
-//!   before the last sum; the paper's proof has the minus that is right);
+//! - *remove* units with a constant output: always off, or without weights. What they give goes into the biases of the
+//!   next layer;
+//! - *merge* units that are always on and whose weights are a linear combination of the weights of those kept before:
+//!   `w_i = Σ α_k w_k`, so `h_i = Σ α_k h_k + b_i - Σ α_k b_k`, and the next layer's weights and biases take that over.
+//!   (Algorithm 1 has a plus before the last sum; the paper's proof has the minus that is right);
 //! - *fold* a layer whose units are all on: it is an affine map, and goes into the next;
 //! - *collapse* the network if nothing but constants is left in a layer: the function is constant.
 //!
@@ -18,8 +20,8 @@ use crate::rewriting::draft::RegionDraft;
 use crate::rewriting::plan::{ChannelFate, Plan, Rule};
 use crate::rewriting::region::Region;
 
-/// Goes through the layers of a region. A unit may be merged if what the linear combination misses is at most `allowance` (layer, unit)
-/// anywhere on the domain, or no more than rounding.
+/// Goes through the layers of a region. A unit may be merged if what the linear combination misses is at most
+/// `allowance` (layer, unit) anywhere on the domain, or no more than rounding.
 pub(crate) fn plan(region: &Region, allowance: impl Fn(usize, usize) -> f64) -> Plan {
     let mut draft = RegionDraft::new(region);
     for layer in 0..region.layers.len() {

@@ -154,7 +154,8 @@ impl Strands {
         self.is_zero.push(is_zero);
     }
 
-    /// For each strand, by the value it begins with, which channels are needed, if these values are, besides the outputs.
+    /// For each strand, by the value it begins with, which channels are needed, if these values are, besides the
+    /// outputs.
     fn needed(&self, network: &Network, aside: &[ValueId], as_in_paper: bool) -> ValueMap<Vec<bool>> {
         let none = network.values().map(|value| vec![false; network.channels(value).count()]);
         let mut needed = ValueMap::from(none.collect::<Vec<_>>());

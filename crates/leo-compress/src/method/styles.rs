@@ -1,18 +1,22 @@
-//! Other ways to write the same plan, where single precision or rounding does too much harm: linear functions beside layers instead of through them, fewer negative multiples,
-//! units that are always on as they are. And, where there is a choice of carriers, those that move outputs less.
+//! Other ways to write the same plan, where single precision or rounding does too much harm: linear functions beside
+//! layers instead of through them, fewer negative multiples, units that are always on as they are. And, where there is
+//! a choice of carriers, those that move outputs less.
 
 use std::collections::BTreeSet;
 
 use leo_network::LayerId;
 
-use crate::compress::{CompressError, largest};
+use crate::compress::CompressError;
+use crate::deltas::largest;
 use crate::method::attempts::{Attempt, Attempts, Sketch, Success, Taken};
 use crate::method::full::Style;
 
 /// By what part of what it reaches an output may move before one could see it.
-pub(crate) const VISIBLE: f64 = 1e-4;
+pub(crate) const VISIBLE_SHARE: f64 = 1e-4;
+
 /// By what part of what it reaches an output may move before single precision could show it.
-const HALF_ULP: f64 = 1.0 / (1_u64 << 24) as f64;
+const SINGLE_HALF_ULP: f64 = 1.0 / (1_u64 << 24) as f64;
+
 /// How many ways to do with fewer negative multiples are tried.
 const MOST_STYLES: usize = 16;
 
@@ -28,7 +32,7 @@ enum Objection {
 impl Attempt<'_> {
     fn doubt(&self) -> Objection {
         match self {
-            Self::Success(success) if success.relative > VISIBLE => Objection::Visible,
+            Self::Success(success) if success.relative > VISIBLE_SHARE => Objection::Visible,
             Self::Success(_) => Objection::None,
             Self::Noisy(_) => Objection::Noisy,
             Self::Impossible(_) | Self::Failure => Objection::Failed,
@@ -41,7 +45,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The same with other carriers, if there is a choice anywhere.
+/// The sketches with other carriers, if there is a choice anywhere.
 fn recarried<'a>(sketches: &[Sketch<'a>]) -> Option<Vec<Sketch<'a>>> {
     let others: Vec<Option<Sketch<'a>>> = sketches.iter().map(Sketch::recarried).collect();
     let has_choice = others.iter().any(Option::is_some);
@@ -51,16 +55,18 @@ fn recarried<'a>(sketches: &[Sketch<'a>]) -> Option<Vec<Sketch<'a>>> {
 }
 
 impl Success<'_> {
-    /// Whether outputs move less: in units of what they reach, as far as single precision could show it, and then at all.
+    /// Whether outputs move less: in units of what they reach, as far as single precision could show it, and then at
+    /// all.
     fn is_calmer_than(&self, other: &Self) -> bool {
-        let moved = |success: &Self| (success.relative.max(HALF_ULP), largest(&success.rewritten.deviation));
+        let moved = |success: &Self| (success.relative.max(SINGLE_HALF_ULP), largest(&success.rewritten.deviation));
         moved(self) < moved(other)
     }
 }
 
 impl<'a> Attempts<'a> {
-    /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no more than these tolerances. If single precision makes too much of that, or if
-    /// rounding moves outputs by what one could see, in other styles.
+    /// Rewrites all regions where something is gained, if that moves no output further than it may: on purpose, by no
+    /// more than these tolerances. If single precision makes too much of that, or if rounding moves outputs by what one
+    /// could see, in other styles.
     pub(crate) fn attempt_quietly(
         &mut self,
         sketches: &[Sketch<'a>],
@@ -107,7 +113,8 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The same without negative multiples; and then, as far as that is not too noisy, with those of one layer after the other.
+    /// What comes of it without negative multiples; and then, as far as that is not too noisy, with those of one layer
+    /// after the other.
     fn with_some_opposites(
         &self,
         layers: BTreeSet<LayerId>,

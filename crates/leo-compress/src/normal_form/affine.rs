@@ -86,7 +86,7 @@ impl Affine {
         Dense::new(self.rounded(&round)?, Some(self.bias.iter().map(|&number| round(number)).collect()))
     }
 
-    /// The same without a bias.
+    /// The operator for it without its bias, with every number rounded by `round`.
     ///
     /// # Errors
     /// As for [`Affine::to_dense`].

@@ -1,8 +1,14 @@
 //! Linear dependence, in floating point: which rows are combinations of others.
 //!
-//! Whether a row *is* a combination cannot be seen in rounded arithmetic. What can be seen is how much the combination misses, and that is what is
-//! weighed here: no more than rounding makes ([`NOISE`]), or no more than is allowed. What it comes to in the end is for the checker to
-//! prove.
+//! Whether a row *is* a combination cannot be seen in rounded arithmetic. What can be seen is how much the combination
+//! misses, and that is what is weighed here: no more than rounding makes ([`NOISE`]), or no more than is allowed. What
+//! it comes to in the end is for the checker to prove.
+//!
+//! Both ways are textbook numerics. [`decompose`] finds the rank and the rows that carry the others by a rank-revealing
+//! QR decomposition: Householder's, with the column pivoting of P. Businger and G. H. Golub, *Linear Least Squares
+//! Solutions by Householder Transformations*, Numerische Mathematik 7 (1965). [`Span`] takes rows in their own order,
+//! by modified Gram-Schmidt orthogonalisation, done twice ("twice is enough", as B. N. Parlett quotes W. Kahan in *The
+//! Symmetric Eigenvalue Problem*, 1980).
 
 use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
 use faer::{Mat, Par};
@@ -28,8 +34,8 @@ impl Span {
         Self { magnitudes, directions: Vec::new(), triangle: Vec::new() }
     }
 
-    /// The combination of the rows so far that a row is, if what that misses is no more than is allowed, or than rounding makes. Otherwise
-    /// the row becomes one of them.
+    /// The combination of the rows so far that a row is, if what that misses is no more than is allowed, or than
+    /// rounding makes. Otherwise the row becomes one of them.
     pub(crate) fn express(&mut self, row: &[f64], allowance: f64) -> Option<Vec<f64>> {
         let mut rest: Vec<f64> = row.iter().zip(&self.magnitudes).map(|(w, magnitude)| w * magnitude).collect();
         let size = |row: &[f64]| row.iter().map(|number| number.abs()).sum::<f64>();
@@ -119,8 +125,9 @@ pub(crate) struct Allowance<'a> {
     pub(crate) weighing: Weighing,
 }
 
-/// Writes rows as combinations of as few of them as possible, by a QR decomposition with pivoting, which takes the row that sticks out furthest from those
-/// taken before, again and again, until what is left may be missed. The rows have `width` columns, in units of how large their variables can be.
+/// Writes rows as combinations of as few of them as possible, by a QR decomposition with pivoting, which takes the row
+/// that sticks out furthest from those taken before, again and again, until what is left may be missed. The rows have
+/// `width` columns, in units of how large their variables can be.
 pub(crate) fn decompose(rows: &[Vec<f64>], width: usize, allowance: Allowance<'_>) -> Decomposition {
     if rows.is_empty() || width == 0 {
         return Decomposition { factors: vec![Vec::new(); rows.len()], ..Decomposition::default() };
@@ -159,7 +166,7 @@ impl<'a> Factorisation<'a> {
         let qr = self.scaled.col_piv_qr();
         let (triangle, order) = (qr.thin_R(), qr.P().arrays().0);
         let steps = triangle.nrows().min(count);
-        // What is left of each row, in the order of the pivots, after so many steps.
+        // For each number of steps, what is left of each row then, in the order of the pivots.
         let mut left = vec![vec![0.0_f64; count]; steps + 1];
         for step in (0..steps).rev() {
             for place in step..count {

@@ -8,7 +8,8 @@
 //!     = |c| h_k + c g_k       the same, c < 0
 //! ```
 //!
-//! Two networks with the same units and the same rows are the same function, however many layers they have and whatever flows through them.
+//! Two networks with the same units and the same rows are the same function, however many layers they have and whatever
+//! flows through them.
 
 use leo_check::Expression;
 use leo_network::add_product;
@@ -19,7 +20,7 @@ use crate::rewriting::plan::{ChannelFate, Rule};
 use crate::rewriting::region::Region;
 
 /// Coefficients smaller than this, in units of the row's size, are what rounding left of nothing.
-const NOTHING: f64 = NOISE / 16.0;
+const CANCELLED_SIZE: f64 = NOISE / 16.0;
 
 /// A variable: an entry, or a unit that stays.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +248,7 @@ impl NormalForm {
 }
 
 impl NormalRows {
-    /// What a row is if it is always the same.
+    /// What a row is if it is constant.
     fn constant(&self, row: usize, columns: &[Column]) -> Option<f64> {
         let mut constant = self.map.bias[row];
         for (&c, column) in self.map.row(row).iter().zip(columns).filter(|(c, _)| **c != 0.0) {
@@ -268,7 +269,7 @@ impl NormalRows {
             let size = self.sizes[row];
             for ((sum, &part), column) in self.map.row_mut(row).iter_mut().zip(product).zip(columns) {
                 *sum += part;
-                if sum.abs() * column.magnitude() <= NOTHING * size {
+                if sum.abs() * column.magnitude() <= CANCELLED_SIZE * size {
                     *sum = 0.0;
                 }
             }
@@ -283,7 +284,7 @@ struct Multiples<'a> {
     columns: &'a [Column],
     /// For each unit, where it is largest, and a number that multiples share, but for rounding.
     keys: Vec<Option<(usize, f64)>>,
-    /// Those that stay, by this number.
+    /// The units that stay, by this number.
     kept: Vec<(f64, usize)>,
 }
 
@@ -299,7 +300,8 @@ impl<'a> Multiples<'a> {
         Self { rows, columns, keys, kept: Vec::new() }
     }
 
-    /// Of which unit that stays this one is a multiple, and by which factor. If there is none, it is one that stays itself.
+    /// Of which unit that stays this one is a multiple, and by which factor. If there is none, it is one that stays
+    /// itself.
     fn find(&mut self, unit: usize, opposites: bool, allowance: f64) -> Option<(usize, f64)> {
         let (place, key) = self.keys[unit]?;
         let near = self.kept.partition_point(|&(other, _)| other < key - KEY_WIDTH);
@@ -343,8 +345,8 @@ impl<'a> Multiples<'a> {
     }
 }
 
-/// The place of a row's largest term, the constant counted as one after the columns, and a number that is the same for its multiples: the sum of all
-/// terms, each with a weight of its own, in units of the sum of their sizes.
+/// The place of a row's largest term, the constant counted as one after the columns, and a number that is the same for
+/// its multiples: the sum of all terms, each with a weight of its own, in units of the sum of their sizes.
 fn key(rows: &NormalRows, columns: &[Column], weights: &[f64], row: usize) -> Option<(usize, f64)> {
     let linear = rows.map.row(row).iter().zip(columns).map(|(c, column)| c * column.magnitude());
     let (mut sum, mut size, mut largest) = (0.0, 0.0, (0, 0.0));

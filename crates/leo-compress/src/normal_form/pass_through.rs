@@ -1,4 +1,5 @@
-//! What has to get past a layer: the linear functions that what comes after it needs of what comes before it, and which of them suffice to make all of them.
+//! What has to get past a layer: the linear functions that what comes after it needs of what comes before it, and which
+//! of them suffice to make all of them.
 
 use std::collections::HashMap;
 

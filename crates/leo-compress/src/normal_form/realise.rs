@@ -10,7 +10,11 @@ use crate::normal_form::pass_through::{CarriedRow, Carriers, rows_of};
 use crate::rewriting::plan::{Plan, Planned, PlannedMap};
 use crate::rewriting::region::Region;
 
-/// A unit of a new layer as a function of the normal form's columns, and between what its pre-activation is for sure, seen from the layer before.
+/// How much of its size a carrier stays above 0.
+const SAFETY_MARGIN: f64 = 1.0 / 4096.0;
+
+/// A unit of a new layer as a function of the normal form's columns, and between what its pre-activation is for sure,
+/// seen from the layer before.
 struct RealisedUnit {
     coefficients: Vec<f64>,
     constant: f64,
@@ -113,8 +117,9 @@ impl<'a> Realisation<'a> {
         (parent.and_then(|parent| self.places[parent]), map)
     }
 
-    /// The weights of functions on a layer's units, or on the entry, rounded; no biases yet. Where there were several steps, because layers have vanished between or because the
-    /// file has several matrices in a row, it may take fewer numbers to go in two.
+    /// The weights of functions on a layer's units, or on the entry, rounded; no biases yet. Where there were several
+    /// steps, because layers have vanished between or because the file has several matrices in a row, it may take fewer
+    /// numbers to go in two.
     fn map(&self, parent: Option<usize>, were_several: bool, targets: &[CarriedRow]) -> PlannedMap {
         let width = self.width(parent);
         let weight: Vec<f64> = targets.iter().flat_map(|&target| self.weights(parent, target)).collect();
@@ -202,7 +207,8 @@ impl<'a> Realisation<'a> {
         range
     }
 
-    /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make of it.
+    /// The bias that makes a function what it should be, in the middle of the domain, whatever its rounded weights make
+    /// of it.
     fn bias(&self, target: CarriedRow, made: &RealisedUnit) -> f64 {
         let (rows, row) = rows_of(self.form, target);
         let mut bias = rows.map.bias[row] - made.constant;
@@ -215,13 +221,13 @@ impl<'a> Realisation<'a> {
         self.float.round(bias)
     }
 
-    /// What to add to a function so that it is nowhere negative: as little as can be seen to be safe from the ranges of the units before, so that whoever
-    /// looks for stable units sees it at once.
+    /// What to add to a function so that it is nowhere negative: as little as can be seen to be safe from the ranges of
+    /// the units before, so that whoever looks for stable units sees it at once.
     fn shift(&self, made: &RealisedUnit) -> f64 {
         let least = made.range.lower;
         // Room for what units before are off by, and for the rounding of this number itself.
         let size = made.range.magnitude();
-        let room = (0..).map(|doubled| size * SAFETY * f64::from(1_u32 << doubled.min(30)));
+        let room = (0..).map(|doubled| size * SAFETY_MARGIN * f64::from(1_u32 << doubled.min(30)));
         let mut shifts = room.map(|room| self.float.round(room - least)).take(32);
         shifts.find(|shift| *shift >= -least).unwrap_or(f64::INFINITY)
     }
@@ -243,6 +249,3 @@ fn in_two_steps(whole: &Affine) -> Option<(Affine, Affine)> {
     }
     Some((whole.with_rows(&pivots), Affine { weight: factors.concat(), ..Affine::zero(whole.rows, rank) }))
 }
-
-/// How much of its size a carrier stays above 0.
-const SAFETY: f64 = 1.0 / 4096.0;

@@ -7,7 +7,7 @@ use leo_network::{Domain, Numbers, UnitId};
 use crate::compress::Compressed;
 
 /// Delta is given a little larger than it was proved to be, because another processor may round in another way.
-const MARGIN: f64 = 1.0 / 64.0;
+const DELTA_MARGIN: f64 = 1.0 / 64.0;
 
 /// One file, and why the next one computes the same.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct RewriteStep {
 }
 
 impl RewriteStep {
-    /// The next file is the same one.
+    /// A step after which the file is as it was.
     pub(crate) fn nothing(before: Document, proof: Proof) -> Self {
         let network = before.network();
         let claims = network.layers().zip(&proof.layers).map(|(layer, proof)| {
@@ -52,7 +52,7 @@ impl Compressed {
 
 /// A number with few digits that is a little more than another; 0 for 0.
 fn rounded_up(delta: f64) -> f64 {
-    let wanted = delta * (1.0 + MARGIN);
+    let wanted = delta * (1.0 + DELTA_MARGIN);
     let short: f64 = format!("{wanted:.2e}").parse().unwrap_or(f64::INFINITY);
     // Rounding to three digits can take away half a unit of the third.
     let next: f64 = format!("{:.2e}", wanted * 1.005).parse().unwrap_or(f64::INFINITY);
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(rounded_up(0.0), 0.0);
         for delta in [1e-300, 1.2345e-7, 9.99e-5, 9.8424e-3, 0.1, 1.0, 3e10] {
             let rounded = rounded_up(delta);
-            assert!(delta * (1.0 + MARGIN) <= rounded && rounded <= 1.03 * delta, "{delta:e} {rounded:e}");
+            assert!(delta * (1.0 + DELTA_MARGIN) <= rounded && rounded <= 1.03 * delta, "{delta:e} {rounded:e}");
         }
         assert_eq!(rounded_up(1.0), 1.02);
     }

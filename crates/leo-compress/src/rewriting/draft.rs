@@ -1,4 +1,5 @@
-//! A region that is being rewritten: its layers with the weights that they have by now, and what has become of their units.
+//! A region that is being rewritten: its layers with the weights that they have by now, and what has become of their
+//! units.
 
 use leo_check::{Expression, Range};
 

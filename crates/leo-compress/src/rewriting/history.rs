@@ -9,7 +9,8 @@ use leo_stability::{Layer, Status};
 
 use crate::rewriting::plan::Rule;
 
-/// How many linear functions pass beside layers: the numbers in affine functions that matrices read, where what these make of them is added to what others make of a layer.
+/// How many linear functions pass beside layers: the numbers in affine functions that matrices read, where what these
+/// make of them is added to what others make of a layer.
 pub(crate) fn beside(network: &Network) -> usize {
     let op = |value: ValueId| value.node().map(|node| network.nodes()[node].op());
     let is_affine = |value: &ValueId| op(*value).is_some_and(|op| op.has_sums() || matches!(op, Op::Sum(_)));
@@ -39,7 +40,8 @@ pub struct History {
     pub layers: Vec<Layer>,
     /// For each of their units, the rule that removed it, if one did.
     pub removed: Vec<Vec<Option<Rule>>>,
-    /// For each unit of each layer of the new file, which unit it was. Where it was none, it carries a linear function past its layer.
+    /// For each unit of each layer of the new file, which unit it was. Where it was none, it carries a linear function
+    /// past its layer.
     pub origins: Vec<Vec<Option<UnitId>>>,
     /// How many linear functions of the new file pass beside layers, by no ReLU, that did not before.
     pub paths: usize,
@@ -100,7 +102,8 @@ impl History {
     /// How many units each rule removed. Units that are always on count as far as nothing had to take their place.
     pub fn count(&self) -> BTreeMap<Rule, usize> {
         let mut counts = self.by_rule();
-        // Whose place carriers took: that of linear units first, then of negative multiples, which have a linear part too.
+        // Whose place carriers took: that of linear units first, then of negative multiples, which have a linear part
+        // too.
         let mut carriers = self.carriers();
         for rule in [Rule::Linear, Rule::Opposite, Rule::Dead, Rule::Multiple, Rule::Negligible] {
             if let Some(count) = counts.get_mut(&rule) {

@@ -35,6 +35,20 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Every rule. `docs/removal.md` explains each.
+    pub const ALL: [Self; 10] = [
+        Self::Inactive,
+        Self::Constant,
+        Self::Merged,
+        Self::Folded,
+        Self::Collapsed,
+        Self::Linear,
+        Self::Dead,
+        Self::Multiple,
+        Self::Opposite,
+        Self::Negligible,
+    ];
+
     /// What reports call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +109,8 @@ pub(crate) struct Planned {
     /// Which of the region's layers it comes from.
     pub(crate) layer: usize,
     pub(crate) parent: Option<usize>,
-    /// Its first rows are the units' pre-activations, the others are what takes the path. What reads this layer reads both, in this order.
+    /// Its first rows are the units' pre-activations, the others are what takes the path. What reads this layer reads
+    /// both, in this order.
     pub(crate) map: PlannedMap,
     /// For each unit, the channel of that layer that it is. Where it is none, it is new and always on: it carries a
     /// linear function past the layer.

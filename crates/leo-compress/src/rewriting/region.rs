@@ -5,10 +5,12 @@
 //! needs: outputs, and summands where branches meet. Within a region widths are free. A plain network is one region; in
 //! a residual network each branch is one, and so is what lies between two sums.
 //!
-//! A layer whose outputs themselves are needed outside, because they are summands or outputs, cannot change its width. It stays as it is, and ends
-//! the region before it. If all its units are stable it is no layer at all, but an affine map.
+//! A layer whose outputs themselves are needed outside, because they are summands or outputs, cannot change its width.
+//! It stays as it is, and ends the region before it. If all its units are stable it is no layer at all, but an affine
+//! map.
 //!
-//! Values with several axes are many vectors that go the same way. The units in the same place of each, a *channel*, stay or go together.
+//! Values with several axes are many vectors that go the same way. The units in the same place of each, a *channel*,
+//! stay or go together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +118,7 @@ pub struct Pinned {
 /// What can be rewritten, and what cannot.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    /// Those that have layers.
+    /// The regions that have layers.
     pub(crate) regions: Vec<Region>,
     /// The layers in none, in their order.
     pub(crate) pinned: Vec<Pinned>,
@@ -124,8 +126,8 @@ pub(crate) struct Regions {
     pub(crate) outside: Vec<ValueId>,
 }
 
-/// The regions of the network in a file. They begin and end at values that have a name. A layer that cannot change its width is an affine map if all its units are
-/// stable, and if that is wanted.
+/// The regions of the network in a file. They begin and end at values that have a name. A layer that cannot change its
+/// width is an affine map if all its units are stable, and if that is wanted.
 pub(crate) fn find(facts: &ProvedBounds<'_>, document: &Document, fold: bool) -> Regions {
     let aside = document.read_aside();
     let is_named = |value| document.name_of(value).is_some();
@@ -167,7 +169,8 @@ enum LayerKind {
 enum ValueRole {
     /// The beginning of a region, if a matrix reads it.
     Entry,
-    /// An affine function of a layer of a region, or of its entry, made by so many matrices. Without a map it is the layer itself.
+    /// An affine function, `map`, of a layer of a region, or of its entry, made by `matrices` matrices. Without a map
+    /// it is the layer itself.
     Within { entry: ValueId, layer: Option<usize>, map: Option<Affine>, matrices: usize },
 }
 
@@ -200,7 +203,8 @@ impl<'a> RegionSearch<'a> {
         }
     }
 
-    /// Values of regions that come last of what is written anew, or after it, and stay as they are. (A Reshape may make of a value the same one.)
+    /// Values of regions that come last of what is written anew, or after it, and stay as they are. (A Reshape may make
+    /// of a value the same one.)
     fn left(&self, is_named: &impl Fn(ValueId) -> bool) -> BTreeSet<ValueId> {
         let mut left = BTreeSet::new();
         for &escape in &self.escapes {
@@ -374,8 +378,8 @@ impl<'a> RegionSearch<'a> {
         Regions { regions, pinned: self.pinned, outside }
     }
 
-    /// Where to leave the region for a value that is needed outside: right after its last matrix and what is added there, if that has a name;
-    /// what is done to it then needs no change.
+    /// Where to leave the region for a value that is needed outside: right after its last matrix and what is added
+    /// there, if that has a name; what is done to it then needs no change.
     fn port(&self, value: ValueId, is_named: &impl Fn(ValueId) -> bool) -> Option<ValueId> {
         let mut path = vec![value];
         while let Some(node) = path.last().and_then(|value| value.node()).map(|node| &self.network.nodes()[node]) {
@@ -404,7 +408,8 @@ pub(crate) fn of_channels(range: &Range, channels: Channels) -> Range {
     Range { lower: hull(&range.lower, f64::min), upper: hull(&range.upper, f64::max) }
 }
 
-/// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is added then.
+/// For a node that treats all channels alone, and the same at each position: what each is multiplied by, and what is
+/// added then.
 pub(crate) fn diagonal(network: &Network, node: &Node) -> Option<Vec<(f64, f64)>> {
     let (operand, channels) = (node.operands()[0], node.channels());
     if network.channels(operand).count() != channels.count() {

@@ -2,29 +2,30 @@
 
 use std::time::Instant;
 
-use leo_check::{Difference, difference, single_errors};
+use leo_check::{Difference, ProvedBounds, difference, single_errors};
 use leo_formats::onnx::Document;
 use leo_network::{Domain, Observer};
-use leo_stability::{Status, analyze};
+use leo_stability::{Analysis, Status, analyze};
 use sha2::{Digest, Sha256};
 
 use crate::compare::reference::Reference;
 use crate::compress::{CompressError, CompressOptions, Compressed, Method};
+use crate::deltas;
 use crate::method::attempts::{Attempts, Taken};
 use crate::rewriting::certify::RewriteStep;
 use crate::rewriting::history::History;
-use crate::rewriting::region;
+use crate::rewriting::region::{self, Regions};
 use crate::rewriting::rewrite::{Original, RewrittenFile};
 use crate::tolerance::{Costs, Tolerance};
 use crate::why::{Obstacles, Why, staying};
 
-/// Where files say how far they may have been approximated. They say so too if nothing was: in the smaller network something might be, and twice would not
-/// be once.
-const SPENT: &str = "leo.approximated";
+/// Where files say how far they may have been approximated. They say so too if nothing was: in the smaller network
+/// something might be, and twice would not be once.
+const SPENT_KEY: &str = "leo.approximated";
 
 /// Whether a file says that it was approximated already on this domain, with a tolerance no smaller than this.
 pub(crate) fn is_spent(document: &Document, tolerance: Tolerance, domain: &Domain) -> bool {
-    let spent = document.metadata(SPENT).and_then(|spent| spent.split_once(" on "));
+    let spent = document.metadata(SPENT_KEY).and_then(|spent| spent.split_once(" on "));
     spent.is_some_and(|(spent, on)| {
         on == fingerprint(domain) && spent.parse().is_ok_and(|spent| tolerance.is_within(spent))
     })
@@ -34,7 +35,7 @@ pub(crate) fn is_spent(document: &Document, tolerance: Tolerance, domain: &Domai
 fn fingerprint(domain: &Domain) -> String {
     let mut hash = Sha256::new();
     domain.identity().iter().for_each(|number| hash.update(number.to_le_bytes()));
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.16x}", hash.finalize())
 }
 
 /// Once from the search for stable units to a rewritten file.
@@ -60,21 +61,40 @@ impl Round<'_> {
         compressed.times.stability += start.elapsed();
         let regions = region::find(&analysis.facts, &document, !self.options.bit_exact);
         if self.is_first {
-            let units = analysis.layers.iter().flat_map(|layer| &layer.units);
-            compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
-            compressed.stopped = analysis.stopped;
-            compressed.history = History::begin(&analysis.layers);
-            compressed.pinned.clone_from(&regions.pinned);
-            let errors = || single_errors(document.network(), analysis.facts.ranges());
-            compressed.errors = document.is_plainly_single().then(errors).map(|errors| [errors.clone(), errors]);
+            begin(compressed, &analysis, &regions);
         }
+        let mut attempts = self.attempts(Original { document: &document, facts: &analysis.facts, regions: &regions });
+        let taken = attempts.run(compressed)?;
+        ensure_wanted(self.options)?;
+        let prospects = if self.is_first { attempts.prospects(taken.as_ref())? } else { Vec::new() };
+        if let Some(taken) = &taken {
+            note(compressed, &analysis.facts, taken)?;
+        }
+        if self.is_first {
+            compressed.staying = staying(&compressed.history, &regions, &attempts.obstacles);
+            compressed.prospects = prospects;
+        }
+        let Some(Taken { written: RewrittenFile { document: new, pairs, .. }, .. }) = taken else {
+            if self.is_first {
+                compressed.steps.push(RewriteStep::nothing(document.clone(), analysis.proof));
+            }
+            return Ok(None);
+        };
+        compressed.steps.push(RewriteStep { before: document.clone(), proof: analysis.proof, pairs });
+        let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
         let is_exact = self.tolerance == Tolerance::Zero;
-        let tolerances = self.tolerance.of_outputs(&self.reference.scales, document.float());
-        let mut attempts = Attempts {
+        Ok(Some(if is_exact { new } else { new.with_metadata(SPENT_KEY, &spent) }))
+    }
+
+    /// Ways to rewrite a file, none of which has been tried yet.
+    fn attempts<'a>(&'a self, original: Original<'a>) -> Attempts<'a> {
+        let tolerances = self.tolerance.of_outputs(&self.reference.scales, original.document.float());
+        let is_exact = self.tolerance == Tolerance::Zero;
+        Attempts {
             options: self.options,
-            original: Original { document: &document, facts: &analysis.facts, regions: &regions },
+            original,
             reference: self.reference,
-            costs: (!is_exact).then(|| Costs::new(&analysis.facts, &tolerances)),
+            costs: (!is_exact).then(|| Costs::new(original.facts, &tolerances)),
             tolerances,
             deadline: self.deadline,
             obstacles: Obstacles {
@@ -85,36 +105,33 @@ impl Round<'_> {
                 },
                 ..Obstacles::default()
             },
-        };
-        let taken = attempts.run(compressed)?;
-        ensure_wanted(self.options)?;
-        let prospects = if self.is_first { attempts.prospects(taken.as_ref())? } else { Vec::new() };
-        let obstacles = attempts.obstacles;
-        let Some(Taken { written: RewrittenFile { document: new, removed, deviation, pairs }, approximation }) = taken
-        else {
-            if self.is_first {
-                compressed.staying = staying(&compressed.history, &regions, &obstacles);
-                compressed.prospects = prospects;
-                compressed.steps.push(RewriteStep::nothing(document.clone(), analysis.proof));
-            }
-            return Ok(None);
-        };
-        if let Some([_, errors]) = &mut compressed.errors {
-            let Difference { ranges, .. } = difference(&analysis.facts, new.network(), &pairs, true)?;
-            *errors = single_errors(new.network(), &ranges);
         }
-        compressed.errors.take_if(|_| !new.is_plainly_single());
-        compressed.history.add(&removed, &pairs);
-        if self.is_first {
-            compressed.staying = staying(&compressed.history, &regions, &obstacles);
-            compressed.prospects = prospects;
-        }
-        compressed.add_delta(&deviation);
-        compressed.steps.push(RewriteStep { before: document.clone(), proof: analysis.proof, pairs });
-        compressed.approximation += approximation;
-        let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
-        Ok(Some(if is_exact { new } else { new.with_metadata(SPENT, &spent) }))
     }
+}
+
+/// Notes what was found of the file that was given.
+fn begin(compressed: &mut Compressed, analysis: &Analysis<'_>, regions: &Regions) {
+    let units = analysis.layers.iter().flat_map(|layer| &layer.units);
+    compressed.undecided = units.filter(|unit| unit.status == Status::Undecided).count();
+    compressed.stopped = analysis.stopped;
+    compressed.history = History::begin(&analysis.layers);
+    compressed.pinned.clone_from(&regions.pinned);
+    let errors = || single_errors(analysis.facts.network(), analysis.facts.ranges());
+    compressed.errors = compressed.document.is_plainly_single().then(errors).map(|errors| [errors.clone(), errors]);
+}
+
+/// Notes what became of a file of which this was known.
+fn note(compressed: &mut Compressed, facts: &ProvedBounds<'_>, taken: &Taken) -> Result<(), CompressError> {
+    let Taken { written: RewrittenFile { document: new, removed, deviation, pairs }, approximation } = taken;
+    if let Some([_, errors]) = &mut compressed.errors {
+        let Difference { ranges, .. } = difference(facts, new.network(), pairs, true)?;
+        *errors = single_errors(new.network(), &ranges);
+    }
+    compressed.errors.take_if(|_| !new.is_plainly_single());
+    compressed.history.add(removed, pairs);
+    deltas::add(&mut compressed.delta, deviation);
+    compressed.approximation += approximation;
+    Ok(())
 }
 
 /// Sees to it that nobody has asked it to stop.

@@ -1,5 +1,5 @@
-//! Certificates that were tampered with. For networks with one input the truth can be found out exactly, so that the test knows which changes
-//! make a certificate false: not one of these may be verified.
+//! Certificates that were tampered with. For networks with one input the truth can be found out exactly, so that the
+//! test knows which changes make a certificate false: not one of these may be verified.
 
 #[path = "../support/chains.rs"]
 mod chains;
@@ -33,18 +33,23 @@ use support::{document, exact, shrink, values_at};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// How many networks are compressed, and how many changes are made to each.
+/// How many networks are compressed.
 const NETWORKS: u64 = 100;
+
+/// How many changes are made to each.
 const CHANGES: u64 = 20;
-/// Networks whose certificates have more than one link, and such with case distinctions, multipliers and slopes. There are few of these.
-const LINKED: [u64; 4] = [903, 1622, 1634, 1770];
-const SPLIT: [u64; 16] =
+
+/// Networks whose certificates have more than one link. There are few of these.
+const LINKED_SEEDS: [u64; 4] = [903, 1622, 1634, 1770];
+
+/// Networks whose certificates have case distinctions, multipliers and slopes. There are few of these.
+const SPLIT_SEEDS: [u64; 16] =
     [356, 1014, 1198, 1228, 1268, 1320, 1405, 1579, 1769, 1849, 1898, 1902, 1940, 2036, 2093, 2165];
 
 /// Networks where bounds of later layers matter, and can as well be proved with tilted lines.
-const TILTED: [u64; 14] = [52, 92, 356, 903, 1014, 1198, 1320, 1622, 1634, 1849, 1898, 2036, 2093, 2165];
+const TILTED_SEEDS: [u64; 14] = [52, 92, 356, 903, 1014, 1198, 1320, 1622, 1634, 1849, 1898, 2036, 2093, 2165];
 
-/// How often a network with linear paths is changed in so many ways.
+/// How many networks with linear paths are compressed, and changed in [`CHANGES`] ways each.
 const PATHS: u64 = 4;
 
 /// Two files and a certificate, the last two as bytes.
@@ -98,7 +103,8 @@ fn compressed(network: &Network, domain: &Domain, options: &CompressOptions<'_>)
     Ok(Case { certificate: after.certificate(a, b, domain)?.to_bytes()?, first, second })
 }
 
-/// The same with another proof: there is a fact for every linear bound, and all leaves are tilted. Mostly the lines are nearly the chords, which prove as much.
+/// The same with another proof: there is a fact for every linear bound, and all leaves are tilted. Mostly the lines are
+/// nearly the chords, which prove as much.
 fn tilted(seed: u64) -> Anything<Case> {
     let case = case(seed)?;
     let first = Document::from_bytes(case.first.clone(), None)?;
@@ -170,7 +176,8 @@ fn tilted(seed: u64) -> Anything<Case> {
     Ok(case)
 }
 
-/// One change somewhere, and what it was. Where a network changes, the fingerprint mostly does too, or the change would be found out by that.
+/// One change somewhere, and what it was. Where a network changes, the fingerprint mostly does too, or the change would
+/// be found out by that.
 fn changed(random: &mut Rng, case: &Case) -> Anything<(Case, String)> {
     let mut certificate: Value = serde_json::from_slice(&case.certificate)?;
     let (mut first, mut second) = (case.first.clone(), case.second.clone());
@@ -296,9 +303,9 @@ fn no_false_certificate_is_verified() -> Anything {
     let mut tilts = [0, 0];
     let mut kinds = Kinds::default();
     let mut files = Files::new()?;
-    let seeds = (0..NETWORKS).chain(LINKED).chain(SPLIT).map(|seed| (seed, "plain"));
+    let seeds = (0..NETWORKS).chain(LINKED_SEEDS).chain(SPLIT_SEEDS).map(|seed| (seed, "plain"));
     let paths = (0..PATHS).map(|seed| (seed, "with paths"));
-    for (seed, kind) in seeds.chain(TILTED.map(|seed| (seed, "tilted"))).chain(paths) {
+    for (seed, kind) in seeds.chain(TILTED_SEEDS.map(|seed| (seed, "tilted"))).chain(paths) {
         let case = match kind {
             "tilted" => tilted(seed)?,
             "with paths" => with_paths()?,
@@ -331,7 +338,8 @@ fn no_false_certificate_is_verified() -> Anything {
         }
     }
     println!(
-        "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; tilts: {tilts:?}; {kinds:?}"
+        "{made} changes, {false_ones} of them false, {passed} verified, {doubtful} only without rounding; \
+         tilts: {tilts:?}; {kinds:?}"
     );
     assert!(made >= 2000 && false_ones >= 900 && passed >= 300, "{made} {false_ones} {passed}");
     assert!(kinds.is_diverse() && tilts.iter().all(|&count| count >= 10), "{kinds:?} {tilts:?}");

@@ -5,8 +5,8 @@ use leo_formats::onnx::Document;
 use prost::Message;
 use serde_json::{Number, Value};
 
-/// Changes one thing in a certificate: a number, by as little as it can be or by a lot, a letter, a name, a flag, the order of two things, or whether something is there.
-/// Says which.
+/// Changes one thing in a certificate: a number, by as little as it can be or by a lot, a letter, a name, a flag, the
+/// order of two things, or whether something is there. Says which.
 pub fn mutate(random: &mut Rng, certificate: &mut Value) -> String {
     // Numbers of domains and deltas are few, and matter most.
     let places = ["", "", "", "", "/delta", "/delta_f32", "/domain", "/links/0/layers", "/links/0/roles"];

@@ -1,4 +1,5 @@
-//! What is true of networks with one input, found out without any rounding: between the places where units turn on or off, everything is a line.
+//! What is true of networks with one input, found out without any rounding: between the places where units turn on or
+//! off, everything is a line.
 
 use leo_network::{Domain, Evaluator, LayerId, Network, ValueId};
 use num_rational::BigRational as Ratio;
@@ -47,7 +48,8 @@ pub fn differences(first: &Network, second: &Network, domain: &Domain) -> Vec<Ve
     most
 }
 
-/// The same in single precision, as far as it is seen: at numbers of that precision near the places where units turn on or off.
+/// The same in single precision, as far as it is seen: at numbers of that precision near the places where units turn on
+/// or off.
 pub fn differences_in_single(first: &Network, second: &Network, domain: &Domain) -> Vec<Vec<f64>> {
     let near = |place: Ratio| {
         let place = place.to_f32().unwrap_or(0.0);

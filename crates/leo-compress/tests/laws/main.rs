@@ -15,11 +15,15 @@ use num_traits::{Signed, ToPrimitive};
 use points::random_point;
 use proptest::prelude::*;
 use random::{random_domain, random_network};
-use support::{document, evaluate, exact, shrink};
+use support::{document, evaluate, exact, largest_number, shrink};
 
-/// How many points two networks are compared at in double precision, and at how many of them exactly; more, if they are to be the same.
-const POINTS: usize = 2000;
+/// How many points two networks are compared at in double precision.
+const DOUBLE_POINTS: usize = 2000;
+
+/// At how many of them two networks are compared exactly.
 const EXACT_POINTS: usize = 12;
+
+/// At how many of them two networks are compared exactly if they are to be the same.
 const BIT_EXACT_POINTS: usize = 60;
 
 fn units(document: &Document) -> usize {
@@ -28,18 +32,9 @@ fn units(document: &Document) -> usize {
 
 /// How far what is computed in double precision can be from each output.
 fn evaluation_errors(network: &Network, domain: &Domain) -> Vec<Vec<f64>> {
-    let mut checker = Checker::new(network, domain).expect("the domain fits");
-    while checker.next_layer().is_some() {}
-    let errors = leo_check::evaluation_errors(network, checker.finish().ranges(), Precision::DOUBLE);
+    let facts = Checker::new(network, domain).expect("the domain fits").finish();
+    let errors = leo_check::evaluation_errors(network, facts.ranges(), Precision::DOUBLE);
     network.outputs().iter().map(|value| errors[*value].clone()).collect()
-}
-
-/// A bound on all numbers on the way to the outputs: what rounding is relative to.
-fn largest_number(network: &Network, domain: &Domain) -> f64 {
-    let mut checker = Checker::new(network, domain).expect("the domain fits");
-    while checker.next_layer().is_some() {}
-    let facts = checker.finish();
-    network.values().map(|value| facts.range(value).size()).fold(0.0, f64::max)
 }
 
 /// Outputs agree within what is proved.
@@ -50,7 +45,7 @@ fn check_agreement(
     after: &Compressed,
 ) -> Result<(), TestCaseError> {
     let networks = [before.network(), after.document.network()];
-    let points: Vec<Vec<f64>> = (0..POINTS).map(|_| random_point(random, domain)).collect();
+    let points: Vec<Vec<f64>> = (0..DOUBLE_POINTS).map(|_| random_point(random, domain)).collect();
     let batch = points.concat();
     let [a, b] = networks.map(|network| Evaluator::<f64>::new(network).run(&batch));
     let errors = networks.map(|network| evaluation_errors(network, domain));
@@ -203,7 +198,8 @@ proptest! {
     }
 }
 
-/// A unit that only a case distinction shows to be on, and that rounded weights make superfluous: with a solver at hand, the second round must show it again.
+/// A unit that only a case distinction shows to be on, and that rounded weights make superfluous: with a solver at
+/// hand, the second round must show it again.
 #[test]
 fn units_that_need_a_search_get_it_in_every_round() -> Result<(), TestCaseError> {
     check(16_411_985_392_008_529_025, 1, 4, Float::F32)

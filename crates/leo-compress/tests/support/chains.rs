@@ -22,7 +22,8 @@ pub fn chain(layers: &Layers) -> Result<Network, NetworkError> {
     builder.finish(vec![value])
 }
 
-/// Layers that each read one number `z` of the layer before, in pairs `relu(z - t)` and `relu(t - z)`, so that one of each pair is enough if `z` gets past the layer. With one input and one output.
+/// Layers that each read one number `z` of the layer before, in pairs `relu(z - t)` and `relu(t - z)`, so that one of
+/// each pair is enough if `z` gets past the layer. With one input and one output.
 #[allow(dead_code)]
 pub fn paired(depth: usize, factor: f64, thresholds: &[f64]) -> Layers {
     let mut layers = Layers::new();

@@ -2,13 +2,20 @@
 
 use std::path::Path;
 
-use leo_check::{Certificate, Exact, HashedModel, verify};
+use leo_check::{Certificate, Checker, Exact, HashedModel, verify};
 use leo_compress::{CompressOptions, Compressed, compress};
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{AffineMap, Arithmetic, Op};
 use leo_network::{Domain, Network};
 use num_rational::BigRational as Ratio;
 use num_traits::{Signed, Zero};
+
+/// A bound on all numbers in a network: what rounding is relative to.
+#[allow(dead_code)]
+pub fn largest_number(network: &Network, domain: &Domain) -> f64 {
+    let facts = Checker::new(network, domain).expect("the domain fits").finish();
+    network.values().map(|value| facts.range(value).size()).fold(0.0, f64::max)
+}
 
 pub fn exact(number: f64) -> Ratio {
     Ratio::from_float(number).expect("finite")

@@ -55,6 +55,9 @@ pub trait ArrayFile: Sized {
     /// If it is neither, or broken.
     fn from_bytes(bytes: &[u8]) -> Result<Self, ArrayError>;
 
+    /// The content of a `.npy` file that holds it.
+    fn to_npy(&self) -> Vec<u8>;
+
     /// Writes it as a `.npy` file, all or nothing.
     ///
     /// # Errors
@@ -80,7 +83,11 @@ impl ArrayFile for Array {
     }
 
     fn save(&self, path: &Path) -> Result<(), FileError> {
-        write_atomically(path, &npy::encode(self))
+        write_atomically(path, &self.to_npy())
+    }
+
+    fn to_npy(&self) -> Vec<u8> {
+        npy::encode(self)
     }
 }
 

@@ -7,6 +7,7 @@ use leo_network::{Array, Elements};
 use super::{ArrayError, ElementType, array, checked_shape, decoder};
 use leo_network::op::Transpose;
 
+/// What every file begins with.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// Whether a file begins like one.

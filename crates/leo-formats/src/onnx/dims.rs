@@ -84,21 +84,21 @@ impl Dims {
         resolve_axis(axis, self.rank())
     }
 
-    /// The same axes with `axis` replaced.
+    /// These axes, but `axis` with this extent.
     pub(super) fn with(&self, axis: usize, extent: usize) -> Self {
         let mut axes = self.0.clone();
         axes[axis] = Axis::Fixed(extent);
         Self(axes)
     }
 
-    /// The same axes without axis `axis`.
+    /// These axes without axis `axis`.
     pub(super) fn without(&self, axis: usize) -> Self {
         let mut axes = self.0.clone();
         axes.remove(axis);
         Self(axes)
     }
 
-    /// The same axes with axes of extent 1 in front, up to `rank` of them in all.
+    /// These axes with axes of extent 1 in front, up to `rank` of them in all.
     pub(super) fn padded(&self, rank: usize) -> Self {
         let mut axes = vec![Axis::Fixed(1); rank.saturating_sub(self.rank())];
         axes.extend_from_slice(&self.0);

@@ -180,8 +180,8 @@ impl Int {
         (self.cast_int(value) == value).then_some(value)
     }
 
-    /// A whole number of any type as one of this type. What does not fit loses its upper bits, as ONNX asks for; all but 0
-    /// is true.
+    /// A whole number of any type as one of this type. What does not fit loses its upper bits, as ONNX asks for; all
+    /// but 0 is true.
     pub(super) fn cast_int(self, value: i64) -> i64 {
         match self {
             Self::Bool => i64::from(value != 0),

@@ -8,6 +8,7 @@ use super::graph::given_names;
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
+    attribute_type,
 };
 use super::tensor::{encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};
@@ -15,14 +16,12 @@ use leo_network::op::{AffineMap, Arithmetic, Broadcast, Dense, Elementwise, Matr
 use leo_network::{Network, Node, ValueId};
 use leo_network::{NetworkError, Shape};
 
-/// ONNX's numbers for the kinds of attributes used here.
-const ATTRIBUTE_FLOAT: i32 = 1;
-const ATTRIBUTE_INT: i32 = 2;
-const ATTRIBUTE_INTS: i32 = 7;
-
 /// The operator set of files made from scratch: old enough for every runtime in use, new enough to be plain.
 const EMITTED_OPSET: i64 = 13;
+
+/// The version of the format of such files: as old, and as plain.
 const EMITTED_IR_VERSION: i64 = 8;
+
 const _: () = assert!(EMITTED_OPSET <= NEWEST_OPSET);
 
 /// A network that is to be written between values of a graph.
@@ -320,7 +319,7 @@ impl Names {
 fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
-        r#type: Some(ATTRIBUTE_INT),
+        r#type: Some(attribute_type::INT),
         i: Some(value),
         ..AttributeProto::default()
     }
@@ -329,7 +328,7 @@ fn int(name: &str, value: i64) -> AttributeProto {
 fn float(name: &str, value: f64) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
-        r#type: Some(ATTRIBUTE_FLOAT),
+        r#type: Some(attribute_type::FLOAT),
         f: Some(value as f32),
         ..AttributeProto::default()
     }
@@ -338,7 +337,7 @@ fn float(name: &str, value: f64) -> AttributeProto {
 fn ints(name: &str, values: Vec<i64>) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
-        r#type: Some(ATTRIBUTE_INTS),
+        r#type: Some(attribute_type::INTS),
         ints: values,
         ..AttributeProto::default()
     }

@@ -1,7 +1,7 @@
 //! Which other files an ONNX file has data in.
 //!
-//! All tensors count, also those that Leo does not read: in graphs within graphs, in functions, in what is for training only. Decoding has bounded
-//! how deep graphs are nested.
+//! All tensors count, also those that Leo does not read: in graphs within graphs, in functions, in what is for training
+//! only. Decoding has bounded how deep graphs are nested.
 
 use std::collections::BTreeSet;
 

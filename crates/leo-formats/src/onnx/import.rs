@@ -8,21 +8,16 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
+use super::compose::Composer;
 use super::dims::{Axis, DimEntry, Dims};
 use super::element::{Float, Int};
 use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
-use super::proto::{DimensionValue, GraphProto, NodeProto, TypeValue, ValueInfoProto};
+use super::proto::{DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto};
 use super::tensor::{Tensor, TensorError};
 use super::{Hindrance, OnnxError, Reason, is_native};
 use crate::tail::{Function, Source, Tail, TailNode};
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Operator, Reshape, Sum, Transpose};
-use leo_network::{Builder, Network, ValueId};
-use leo_network::{NetworkError, Shape};
-
-/// How many numbers the constants that are made from constants may have, and the network's weights, beyond a few for
-/// each in the file: 256 MiB.
-const FOLDED_ELEMENTS: usize = 1 << 25;
+use leo_network::{Network, ValueId};
 
 /// A value that the network computes, and how ONNX sees it.
 #[derive(Clone, Debug)]
@@ -99,7 +94,7 @@ pub(super) fn import(
 
 /// The axes of the input and its type, as the file declares them.
 fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxError> {
-    let wrong = |reason: &str| OnnxError::Input { name: input.name().to_owned(), reason: reason.to_owned() };
+    let wrong = |reason: &str| refused(input, reason);
     let Some(TypeValue::Tensor(tensor)) = input.r#type.as_ref().and_then(|of| of.value.as_ref()) else {
         return Err(wrong("it is not a tensor"));
     };
@@ -125,16 +120,18 @@ fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxErro
     Ok((axes, float))
 }
 
+fn refused(input: &ValueInfoProto, reason: impl ToString) -> OnnxError {
+    OnnxError::Input { name: input.name().to_owned(), reason: reason.to_string() }
+}
+
 fn at(node: &NodeProto, reason: Reason) -> OnnxError {
     OnnxError::Node { node: label(node), operator: node.op_type().to_owned(), reason }
 }
 
 /// The state of reading a graph.
 pub(super) struct Importer<'a> {
-    builder: Builder,
+    composer: Composer,
     opset: i64,
-    /// The name of the node that is being lowered.
-    node: String,
     values: HashMap<&'a str, Value>,
     names: HashMap<ValueId, (String, Computed)>,
     tail: Tail,
@@ -143,11 +140,6 @@ pub(super) struct Importer<'a> {
     /// The values that leave the network, and the position of each.
     leaving: Vec<ValueId>,
     positions: HashMap<ValueId, usize>,
-    /// How many numbers the file's constants have, how many those that were made from them, and how many the network's
-    /// operators have of their own: a constant that several read is there several times.
-    decoded: usize,
-    folded: usize,
-    weights: usize,
     hindrance: Option<Hindrance>,
 }
 
@@ -161,22 +153,17 @@ impl<'a> Importer<'a> {
         dims: Dims,
         float: Float,
     ) -> Result<(Imported, Constants), OnnxError> {
-        let wrong = |error: NetworkError| OnnxError::Input { name: input.name().to_owned(), reason: error.to_string() };
-        let sample = dims.sample().map_err(wrong)?;
+        let sample = dims.sample().map_err(|error| refused(input, error))?;
         let computed = Computed { id: ValueId::INPUT, dims, float, narrowed: None };
         let mut importer = Self {
-            builder: Network::builder(sample),
+            composer: Composer::new(sample),
             opset,
-            node: String::new(),
             values: HashMap::new(),
             names: HashMap::new(),
             tail: Tail::default(),
             kept: Vec::new(),
             leaving: Vec::new(),
             positions: HashMap::new(),
-            decoded: 0,
-            folded: 0,
-            weights: 0,
             hindrance: None,
         };
         importer.define(input.name(), Value::Computed(computed.clone()));
@@ -184,23 +171,10 @@ impl<'a> Importer<'a> {
             let name = values.name();
             importer.define(name, Value::Unreadable { name: name.to_owned(), error: TensorError::Sparse });
         }
-        let constants: HashMap<&str, _> = graph.initializer.iter().map(|tensor| (tensor.name(), tensor)).collect();
+        let constants = graph.initializer.iter().map(|tensor| (tensor.name(), tensor)).collect();
         for index in live_order(graph)? {
             let node = &graph.node[index];
-            for name in node.input.iter().filter(|name| !name.is_empty()) {
-                let (false, Some(proto)) = (importer.values.contains_key(name.as_str()), constants.get(name.as_str()))
-                else {
-                    continue;
-                };
-                let value = match Tensor::decode(proto, folder) {
-                    Ok(tensor) => {
-                        importer.decoded += tensor.elements();
-                        Value::Constant(Rc::new(tensor))
-                    }
-                    Err(error) => Value::Unreadable { name: name.clone(), error },
-                };
-                importer.define(name, value);
-            }
+            importer.decode(node, &constants, folder);
             let call = importer.call(node, folder).map_err(|reason| at(node, reason))?;
             if let Some((culprit, reason)) = importer.misplaced(&call) {
                 return Err(at(culprit, reason.clone()));
@@ -213,13 +187,27 @@ impl<'a> Importer<'a> {
         if outputs.iter().all(|(source, _)| *source == Source::Constant) {
             return Err(OnnxError::ConstantOutput { output: graph.output[0].name().to_owned() });
         }
-        let inner = importer.inner(graph);
-        let named = importer.computed();
-        let constants = importer.constants();
-        let Self { builder, leaving, tail, names, hindrance, .. } = importer;
-        let network = builder.finish(leaving).map_err(wrong)?;
+        let (inner, named, constants) = (importer.inner(graph), importer.computed(), importer.constants());
+        let Self { composer, leaving, tail, names, hindrance, .. } = importer;
+        let network = composer.finish(leaving).map_err(|error| refused(input, error))?;
         let input = computed;
         Ok((Imported { network, tail, input, outputs, inner, names, computed: named, hindrance }, constants))
+    }
+
+    /// Reads the constants of the file that a node reads, if no node before it does.
+    fn decode(&mut self, node: &'a NodeProto, constants: &HashMap<&str, &TensorProto>, folder: Option<&Path>) {
+        for name in &node.input {
+            let is_known = name.is_empty() || self.values.contains_key(name.as_str());
+            let Some(proto) = constants.get(name.as_str()).filter(|_| !is_known) else { continue };
+            let value = match Tensor::decode(proto, folder) {
+                Ok(tensor) => {
+                    self.composer.count_decoded(&tensor);
+                    Value::Constant(Rc::new(tensor))
+                }
+                Err(error) => Value::Unreadable { name: name.clone(), error },
+            };
+            self.define(name, value);
+        }
     }
 
     fn define(&mut self, name: &'a str, value: Value) {
@@ -246,8 +234,8 @@ impl<'a> Importer<'a> {
         Ok(Call { node, inputs, opset: self.opset, folder, native, lowering })
     }
 
-    /// An operator that stands where Leo cannot have it, and why: the call's own, or one before it that was kept for the
-    /// tail although the call's is not one for the tail.
+    /// An operator that stands where Leo cannot have it, and why: the call's own, or one before it that was kept for
+    /// the tail although the call's is not one for the tail.
     fn misplaced(&self, call: &Call<'a>) -> Option<(&'a NodeProto, &Reason)> {
         // Graphs within a node may read any value of this one without saying so.
         let nested = call.node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty());
@@ -260,12 +248,12 @@ impl<'a> Importer<'a> {
     }
 
     fn lower(&mut self, call: &Call<'a>) -> Result<(), Reason> {
-        self.node = call.node.name().to_owned();
+        self.composer.begin(call.node.name());
         let computed = call.inputs.iter().flatten().any(|input| matches!(input, Value::Computed(_)));
         let unfolded = || Value::Unfolded { operator: call.node.op_type().to_owned() };
         let made = match call.lowering {
             _ if self.tail_before(call).is_some() => self.keep_in_tail(call, Reason::Unsupported),
-            Some(lowering) => match (lowering.lower)(self, call) {
+            Some(lowering) => match (lowering.lower)(&mut self.composer, call) {
                 Err(reason @ Reason::NotAffine(_)) if computed && !lowering.ends_tail => {
                     self.keep_in_tail(call, reason)
                 }
@@ -276,12 +264,7 @@ impl<'a> Importer<'a> {
             None => unfolded(),
         };
         if let Value::Constant(tensor) = &made {
-            self.folded += tensor.elements();
-            if self.folded > self.allowance() {
-                return Err(Reason::Unusable(
-                    "is one too many: constants made from constants take too much room".to_owned(),
-                ));
-            }
+            self.composer.count_folded(tensor)?;
         }
         // Outputs beyond the first, such as Dropout's mask, are nothing that Leo follows.
         let further = if matches!(made, Value::Tail { .. }) { made.clone() } else { unfolded() };
@@ -367,8 +350,8 @@ impl<'a> Importer<'a> {
         Source::Network(position)
     }
 
-    /// Puts the values that leave the network into an order that does not depend on that of the file's nodes, which rewriting changes: as they are met on the way
-    /// back from the declared outputs.
+    /// Puts the values that leave the network into an order that does not depend on that of the file's nodes, which
+    /// rewriting changes: as they are met on the way back from the declared outputs.
     fn reorder(&mut self, graph: &'a GraphProto, outputs: &mut [(Source, Option<Dims>)]) {
         let made = graph.node.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node)));
         let makers: HashMap<&str, &NodeProto> = made.collect();
@@ -439,143 +422,5 @@ impl<'a> Importer<'a> {
             Some(Value::Tail { index, dims, .. }) => (Source::Tail(index), dims),
             _ => (Source::Constant, None),
         }
-    }
-}
-
-/// What the lowering functions build with. Each takes values as ONNX sees them and gives one back.
-impl Importer<'_> {
-    /// How many numbers may be made from the file's: a small file must not take much room.
-    fn allowance(&self) -> usize {
-        FOLDED_ELEMENTS + 4 * self.decoded
-    }
-
-    fn add(&mut self, op: impl Into<Op>, operands: &[ValueId], dims: Dims, float: Float) -> Result<Computed, Reason> {
-        let op = op.into();
-        self.weights += op.parameters();
-        if self.weights > self.allowance() {
-            return Err(Reason::Unusable(
-                "is one too many: constants that are read again and again take too much room".to_owned(),
-            ));
-        }
-        let id = self.builder.add(self.node.clone(), op, operands)?;
-        debug_assert_eq!(Ok(self.builder.shape(id).clone()), dims.sample());
-        Ok(Computed { id, dims, float, narrowed: None })
-    }
-
-    /// An operator that keeps the shape.
-    pub(super) fn unary(&mut self, op: impl Into<Op>, x: &Computed) -> Result<Computed, Reason> {
-        self.add(op, &[x.id], x.dims.clone(), x.float)
-    }
-
-    /// The same elements in the same order under other axes.
-    pub(super) fn reshape(&mut self, x: &Computed, dims: Dims) -> Result<Computed, Reason> {
-        let target = dims.sample()?;
-        if *self.builder.shape(x.id) == target {
-            return Ok(Computed { dims, ..x.clone() });
-        }
-        self.add(Reshape::new(target), &[x.id], dims, x.float)
-    }
-
-    /// The axes in another order.
-    pub(super) fn transpose(&mut self, x: &Computed, order: &[usize]) -> Result<Computed, Reason> {
-        let dims = x.dims.permuted(order);
-        let moving = |axis: &&usize| matches!(x.dims.axes()[**axis], Axis::Fixed(extent) if extent > 1);
-        if order.iter().filter(moving).is_sorted() {
-            return self.reshape(x, dims);
-        }
-        let within = order.iter().filter(|&&axis| Some(axis) != x.dims.batch_axis());
-        let within: Vec<usize> = within.map(|&axis| x.dims.sample_axis(axis)).collect();
-        self.add(Transpose::new(within)?, &[x.id], dims, x.float)
-    }
-
-    /// Moves axis `from` to `to`, the others keeping their order.
-    fn move_axis(&mut self, x: &Computed, from: usize, to: usize) -> Result<Computed, Reason> {
-        let mut order: Vec<usize> = (0..x.dims.rank()).filter(|&axis| axis != from).collect();
-        order.insert(to, from);
-        self.transpose(x, &order)
-    }
-
-    /// `weight` applied to every vector along `axis`.
-    pub(super) fn dense(
-        &mut self,
-        x: &Computed,
-        axis: usize,
-        weight: Matrix,
-        bias: Option<Vec<f64>>,
-    ) -> Result<Computed, Reason> {
-        match x.dims.axes()[axis] {
-            Axis::Batch(_) => return Err(Reason::MixesBatch),
-            Axis::Fixed(extent) if extent != weight.columns() => {
-                return Err(NetworkError::mismatch(format!(
-                    "the weights take vectors of length {}, the input has axes {}",
-                    weight.columns(),
-                    x.dims
-                ))
-                .into());
-            }
-            Axis::Fixed(_) => {}
-        }
-        let last = x.dims.rank() - 1;
-        // The batch may stand last: within the sample, the axis is the last one all the same.
-        let innermost = x.dims.sample_axis(axis) + 1 == x.dims.sample_extents().len();
-        let moved = if innermost { x.clone() } else { self.move_axis(x, axis, last)? };
-        let at = if innermost { axis } else { last };
-        let rows = weight.rows();
-        let mapped = self.add(Dense::new(weight, bias)?, &[moved.id], moved.dims.with(at, rows), x.float)?;
-        if innermost { Ok(mapped) } else { self.move_axis(&mapped, last, axis) }
-    }
-
-    /// Arithmetic with a constant, either of them stretched to the other's axes as in NumPy.
-    pub(super) fn elementwise(
-        &mut self,
-        x: &Computed,
-        arithmetic: Arithmetic,
-        constant: &Tensor,
-    ) -> Result<Computed, Reason> {
-        let rank = x.dims.rank().max(constant.dims.len());
-        let mut x = self.reshape(x, x.dims.padded(rank))?;
-        let mut extents = vec![1; rank - constant.dims.len()];
-        extents.extend_from_slice(&constant.dims);
-        for (axis, &extent) in extents.iter().enumerate() {
-            match x.dims.axes()[axis] {
-                Axis::Batch(_) if extent != 1 => return Err(Reason::MixesBatch),
-                Axis::Fixed(own) if own == 1 && extent > 1 => x = self.stretch(&x, axis, extent)?,
-                Axis::Fixed(own) if own != extent && extent != 1 => {
-                    let message = format!("a constant of shape {:?} does not fit axes {}", constant.dims, x.dims);
-                    return Err(NetworkError::mismatch(message).into());
-                }
-                _ => {}
-            }
-        }
-        if let Some(batch) = x.dims.batch_axis() {
-            extents.remove(batch);
-        }
-        let constant = Broadcast::new(Shape::new(extents)?, constant.floats()?)?;
-        self.unary(Elementwise::new(arithmetic, constant)?, &x)
-    }
-
-    /// Repeats what axis `axis` of extent 1 holds `extent` times.
-    fn stretch(&mut self, x: &Computed, axis: usize, extent: usize) -> Result<Computed, Reason> {
-        x.dims.with(axis, extent).sample()?;
-        self.dense(x, axis, Matrix::new(extent, 1, vec![1.0; extent])?, None)
-    }
-
-    /// The sum of two values, either of them stretched to the other's axes as in NumPy.
-    pub(super) fn sum(&mut self, x: &Computed, y: &Computed) -> Result<Computed, Reason> {
-        let rank = x.dims.rank().max(y.dims.rank());
-        let [mut x, mut y] = [self.reshape(x, x.dims.padded(rank))?, self.reshape(y, y.dims.padded(rank))?];
-        for axis in 0..rank {
-            match (x.dims.axes()[axis], y.dims.axes()[axis]) {
-                (own, other) if own == other => {}
-                (Axis::Fixed(1), Axis::Fixed(extent)) => x = self.stretch(&x, axis, extent)?,
-                (Axis::Fixed(extent), Axis::Fixed(1)) => y = self.stretch(&y, axis, extent)?,
-                (Axis::Batch(_), _) | (_, Axis::Batch(_)) => return Err(Reason::MixesBatch),
-                _ => {
-                    let message = format!("adds values with different axes, {} and {}", x.dims, y.dims);
-                    return Err(NetworkError::mismatch(message).into());
-                }
-            }
-        }
-        self.add(Sum, &[x.id, y.id], x.dims.clone(), x.float)
     }
 }

@@ -1,9 +1,10 @@
 //! What two files are to the outside: whether "their networks agree" means the same for both.
 //!
-//! Two files can be put in each other's place if they take the same input, give the same outputs, and do the same with what leaves the network. For
-//! the last, both are followed back from their outputs, side by side, until the network or a constant is reached on both sides: the same
-//! operators of the same versions, with the same attributes and the same constants, reading the same outputs of the network. Names on the way
-//! do not matter, values do. Whatever is not seen to be the same differs.
+//! Two files can be put in each other's place if they take the same input, give the same outputs, and do the same with
+//! what leaves the network. For the last, both are followed back from their outputs, side by side, until the network or
+//! a constant is reached on both sides: the same operators of the same versions, with the same attributes and the same
+//! constants, reading the same outputs of the network. Names on the way do not matter, values do. Whatever is not seen
+//! to be the same differs.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -78,8 +79,9 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Model {
-    /// Checks that another model has the same interface, so that it does the same if its network does: the same input, the same outputs, and the same
-    /// operators between the network and them. Then the two networks have outputs of the same shapes in the same order.
+    /// Checks that another model has the same interface, so that it does the same if its network does: the same input,
+    /// the same outputs, and the same operators between the network and them. Then the two networks have outputs of the
+    /// same shapes in the same order.
     ///
     /// Batches may be of a fixed size in one and of any size in the other. An NNet file is taken for the ONNX file that
     /// [`to_onnx`](Self::to_onnx) makes of it.
@@ -90,7 +92,8 @@ impl Model {
         let documents = [self.as_document()?, other.as_document()?];
         let [first, second] = [&*documents[0], &*documents[1]];
         for document in [first, second] {
-            // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes such where a file mixes types.
+            // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes
+            // such where a file mixes types.
             if let Some(hindrance @ Hindrance::Replaceable { .. }) = &document.read.hindrance {
                 return Err(InterfaceDifference::Hindered(hindrance.clone()));
             }
@@ -103,7 +106,11 @@ impl Model {
         check_network_outputs(first, second)
     }
 
-    fn as_document(&self) -> Result<Cow<'_, Document>, OnnxError> {
+    /// The network as an ONNX file: what was read, or what an NNet file is as one.
+    ///
+    /// # Errors
+    /// If numbers of an NNet file do not fit into ONNX.
+    pub fn as_document(&self) -> Result<Cow<'_, Document>, OnnxError> {
         match self.format() {
             Format::Onnx(document) => Ok(Cow::Borrowed(document)),
             Format::Nnet(_) => Ok(Cow::Owned(Document::from_bytes(self.to_onnx()?, None)?)),
@@ -171,7 +178,8 @@ fn kind(declared: Option<&TypeProto>) -> Option<Vec<u8>> {
     Some(declared.encode_to_vec())
 }
 
-/// Casts are identities to a network, and between single and double precision that is all they are meant to be. Half precision overflows.
+/// Casts are identities to a network, and between single and double precision that is all they are meant to be. Half
+/// precision overflows.
 fn check_precision(first: &Document, second: &Document) -> Result<(), InterfaceDifference> {
     for float in [Float::F16, Float::Bf16] {
         let [a, b] =
@@ -312,8 +320,8 @@ fn constant_of(node: &NodeProto) -> Option<&TensorProto> {
 /// Goes back from the outputs of two files, side by side.
 struct Walk<'a> {
     sides: [InterfaceSide<'a>; 2],
-    /// For each node of the first file that was met, the one of the second that it was met with; no node has two partners, as one that draws random
-    /// numbers is not the same as two that do.
+    /// For each node of the first file that was met, the one of the second that it was met with; no node has two
+    /// partners, as one that draws random numbers is not the same as two that do.
     partners: HashMap<usize, usize>,
     taken: HashSet<usize>,
 }

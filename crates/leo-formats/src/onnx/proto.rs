@@ -10,7 +10,26 @@ use std::ops::RangeInclusive;
 use prost::bytes::Bytes;
 use prost::{Message, Oneof};
 
+use super::declare::{choices, messages};
 use super::wire::{Declared, Field, Schema};
+
+/// What [`AttributeProto`]'s `type` says of those attributes that Leo reads or writes.
+pub(super) mod attribute_type {
+    /// A float.
+    pub(in crate::onnx) const FLOAT: i32 = 1;
+
+    /// A whole number.
+    pub(in crate::onnx) const INT: i32 = 2;
+
+    /// A tensor.
+    pub(in crate::onnx) const TENSOR: i32 = 4;
+
+    /// Floats.
+    pub(in crate::onnx) const FLOATS: i32 = 6;
+
+    /// Whole numbers.
+    pub(in crate::onnx) const INTS: i32 = 7;
+}
 
 /// What [`AttributeProto`]'s `type` can be; 0 stands for none.
 const ATTRIBUTE_TYPES: RangeInclusive<i32> = 0..=14;
@@ -21,78 +40,6 @@ const DATA_LOCATIONS: RangeInclusive<i32> = 0..=1;
 /// What the type of an element can be; 0 stands for none. On the wire these are plain numbers, but only these mean
 /// something.
 const ELEMENT_TYPES: RangeInclusive<i32> = 0..=28;
-
-/// Declares messages: for prost, which decodes them, and for [`wire`](super::wire), which looks at them before. `among`
-/// gives the values that a number can have.
-macro_rules! messages {
-    ($(
-        $(#[doc = $doc:literal])*
-        pub struct $message:ident {$(
-            $(#[among($values:ident)])?
-            #[prost($kind:ident $(= $form:tt)? $(, $word:ident $(= $value:tt)?)*)]
-            pub $field:ident: $type:ty,
-        )*}
-    )*) => {$(
-        $(#[doc = $doc])*
-        #[derive(Clone, PartialEq, Message)]
-        pub struct $message {$(
-            #[prost($kind $(= $form)? $(, $word $(= $value)?)*)]
-            pub $field: $type,
-        )*}
-
-        impl Declared for $message {
-            const SCHEMA: Option<fn() -> &'static Schema> = Some(|| {
-                static SCHEMA: Schema = Schema {
-                    name: stringify!($message),
-                    fields: &[$(
-                        Field::declared(
-                            stringify!($field),
-                            stringify!($kind),
-                            &[$((stringify!($word), concat!("" $(, $value)?))),*],
-                            <$type as Declared>::SCHEMA,
-                        )$(.among($values))?,
-                    )*],
-                };
-                &SCHEMA
-            });
-        }
-    )*};
-}
-
-/// Declares messages of which one is there at the most.
-macro_rules! choices {
-    ($(
-        $(#[doc = $doc:literal])*
-        pub enum $choice:ident {$(
-            #[prost($kind:ident $(, $word:ident $(= $value:tt)?)*)]
-            $variant:ident($type:ty),
-        )*}
-    )*) => {$(
-        $(#[doc = $doc])*
-        #[derive(Clone, PartialEq, Oneof)]
-        pub enum $choice {$(
-            #[prost($kind $(, $word $(= $value)?)*)]
-            $variant($type),
-        )*}
-
-        impl Declared for $choice {
-            const SCHEMA: Option<fn() -> &'static Schema> = Some(|| {
-                static SCHEMA: Schema = Schema {
-                    name: stringify!($choice),
-                    fields: &[$(
-                        Field::declared(
-                            stringify!($variant),
-                            stringify!($kind),
-                            &[$((stringify!($word), concat!("" $(, $value)?))),*],
-                            <$type as Declared>::SCHEMA,
-                        ),
-                    )*],
-                };
-                &SCHEMA
-            });
-        }
-    )*};
-}
 
 messages! {
     /// A named constant of a node.

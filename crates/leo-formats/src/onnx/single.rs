@@ -1,12 +1,14 @@
-//! Whether a runtime computes a file's network in single precision just as Leo reads it: node by node, each a sum of products of numbers that the file has.
+//! Whether a runtime computes a file's network in single precision just as Leo reads it: node by node, each a sum of
+//! products of numbers that the file has.
 
 use std::collections::HashSet;
 
 use super::element::Float;
 use super::{Document, is_native};
 
-/// Operators that compute what Leo's nodes do, or nothing. Others compute the same in real arithmetic by another formula.
-const PLAIN: &[&str] = &[
+/// Operators that compute what Leo's nodes do, or nothing. Others compute the same in real arithmetic by another
+/// formula.
+const PLAIN_OPERATORS: &[&str] = &[
     "Add",
     "Cast",
     "Div",
@@ -24,12 +26,13 @@ const PLAIN: &[&str] = &[
     "Unsqueeze",
 ];
 
-/// Those that have numbers of the file as operands.
-const ARITHMETIC: &[&str] = &["Add", "Div", "Gemm", "MatMul", "Mul", "Sub"];
+/// Operators among [`PLAIN_OPERATORS`] that have numbers of the file as operands.
+const ARITHMETIC_OPERATORS: &[&str] = &["Add", "Div", "Gemm", "MatMul", "Mul", "Sub"];
 
 impl Document {
-    /// Whether every number of the network is a 32 bit float in the file, and every node that computes one does with single numbers what Leo's network does with
-    /// real ones. Batch normalisation, for one, does not: its factors are computed first. Nor do numbers that the file computes from others.
+    /// Whether every number of the network is a 32 bit float in the file, and every node that computes one does with
+    /// single numbers what Leo's network does with real ones. Batch normalisation, for one, does not: its factors are
+    /// computed first. Nor do numbers that the file computes from others.
     pub fn is_plainly_single(&self) -> bool {
         let graph = self.graph();
         let given: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name()).collect();
@@ -48,9 +51,9 @@ impl Document {
             && nodes.all(|node| {
                 let scaled = ["alpha", "beta"].map(|name| node.attribute.iter().find(|given| given.name() == name));
                 let is_scaled = scaled.into_iter().flatten().any(|factor| factor.f() != 1.0);
-                let is_arithmetic = ARITHMETIC.contains(&node.op_type());
+                let is_arithmetic = ARITHMETIC_OPERATORS.contains(&node.op_type());
                 is_native(node.domain())
-                    && PLAIN.contains(&node.op_type())
+                    && PLAIN_OPERATORS.contains(&node.op_type())
                     && !is_scaled
                     && (!is_arithmetic || node.input.iter().all(is_given))
             })

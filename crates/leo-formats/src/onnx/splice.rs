@@ -1,7 +1,7 @@
 //! Replacing parts of a file's network, and nothing else.
 //!
-//! First every part is looked up in the file as it was read. Then all that is to be replaced goes at once, and only then
-//! the new nodes are written. So no part takes away what another one needs, and new nodes may have the names of
+//! First every part is looked up in the file as it was read. Then all that is to be replaced goes at once, and only
+//! then the new nodes are written. So no part takes away what another one needs, and new nodes may have the names of
 //! old ones, whichever part these were in.
 
 use std::collections::{HashMap, HashSet};
@@ -20,8 +20,8 @@ use leo_network::{Part, Spliced};
 impl Document {
     /// This file with everything between where each part begins and where it ends replaced by the part's network.
     ///
-    /// All values are values of [`network`](Self::network). A part may begin where another one begins or ends, but every
-    /// value is the end of one part at the most.
+    /// All values are values of [`network`](Self::network). A part may begin where another one begins or ends, but
+    /// every value is the end of one part at the most.
     ///
     /// Weights are rounded to the type of the values where the part ends, or to `float` if that is given. Where `float`
     /// is not the type of a value that a part begins or ends with, the part casts that value, so that outside the
@@ -163,9 +163,9 @@ fn ends<'a>(pieces: &[EmittedPart<'a>]) -> Result<HashSet<&'a str>, OnnxError> {
     Ok(ends)
 }
 
-/// Removes the nodes that make the values called `to`, everything that only these needed, and everything that would read
-/// what is gone; and says what that is. What makes the values called `from` stays, unless they are among those called
-/// `to` themselves.
+/// Removes the nodes that make the values called `to`, everything that only these needed, and everything that would
+/// read what is gone; and says what that is. What makes the values called `from` stays, unless they are among those
+/// called `to` themselves.
 fn remove(graph: &mut GraphProto, from: &[&str], to: &HashSet<&str>) -> Result<HashSet<String>, OnnxError> {
     let needed_before = names_at(graph, &live_order(graph)?);
     graph.node.retain(|node| !node.output.iter().any(|output| to.contains(output.as_str())));

@@ -16,7 +16,7 @@ use leo_network::op::Transpose;
 use leo_network::{MAX_RANK, product};
 
 /// The data location that stands for "in another file".
-const EXTERNAL: i32 = 1;
+const EXTERNAL_LOCATION: i32 = 1;
 
 /// Why a tensor cannot be decoded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -194,7 +194,7 @@ impl Tensor {
 /// Where a tensor has its data if these are in another file: its name, relative to the model's folder.
 pub(super) fn external_location(proto: &TensorProto) -> Option<&str> {
     let mut locations = proto.external_data.iter().filter(|entry| entry.key() == "location");
-    locations.next().filter(|_| proto.data_location() == EXTERNAL).map(|entry| entry.value())
+    locations.next().filter(|_| proto.data_location() == EXTERNAL_LOCATION).map(|entry| entry.value())
 }
 
 /// A tensor's bytes, if that is how it is stored; external data are read from their file.
@@ -203,7 +203,7 @@ pub(super) fn raw_data(proto: &TensorProto, folder: Option<&Path>) -> Result<Opt
     if places.len() > 1 {
         return Err(TensorError::Several(places));
     }
-    if proto.data_location() == EXTERNAL {
+    if proto.data_location() == EXTERNAL_LOCATION {
         return external_data(proto, folder).map(Some);
     }
     // Some writers leave an empty string beside typed fields.
@@ -220,7 +220,7 @@ fn places(proto: &TensorProto) -> Vec<&'static str> {
         ("raw_data", !proto.raw_data().is_empty()),
         ("double_data", !proto.double_data.is_empty()),
         ("uint64_data", !proto.uint64_data.is_empty()),
-        ("external_data", proto.data_location() == EXTERNAL),
+        ("external_data", proto.data_location() == EXTERNAL_LOCATION),
     ];
     places.into_iter().filter(|(_, has)| *has).map(|(place, _)| place).collect()
 }
@@ -377,7 +377,7 @@ fn encode(name: &str, data_type: i32, dims: &[usize], raw: Vec<u8>) -> TensorPro
 
 /// Puts external data into the tensor itself, so that the file stands alone.
 pub(super) fn embed(proto: &mut TensorProto, folder: Option<&Path>) -> Result<(), TensorError> {
-    if proto.data_location() == EXTERNAL {
+    if proto.data_location() == EXTERNAL_LOCATION {
         proto.raw_data = raw_data(proto, folder)?;
         proto.external_data.clear();
         proto.data_location = None;

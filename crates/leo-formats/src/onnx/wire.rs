@@ -79,7 +79,7 @@ impl Fault {
 }
 
 impl WireError {
-    /// The same, seen from further outside.
+    /// This error, with `name` around the place where it is.
     fn within(mut self, name: &str) -> Self {
         let name = plain(name);
         self.place = if self.place.is_empty() { name.to_owned() } else { format!("{name}.{}", self.place) };
@@ -195,7 +195,7 @@ impl Field {
         Self { name, number, kind, repeated, values: None, inside }
     }
 
-    /// The same field with these values only.
+    /// This field, if it can only have these values.
     pub(super) const fn among(mut self, values: RangeInclusive<i32>) -> Self {
         assert!(matches!(self.kind, FieldKind::Int32), "enums are numbers");
         self.values = Some(values);

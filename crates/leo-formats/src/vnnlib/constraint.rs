@@ -150,7 +150,8 @@ impl InputRegion {
         Self { bounds: BTreeMap::from([(input, (bound, f64::INFINITY))]), inexact: None }
     }
 
-    /// Whether it certainly holds no inputs. Bounds that cross by less than rounding could make them are no proof of that.
+    /// Whether it certainly holds no inputs. Bounds that cross by less than rounding could make them are no proof of
+    /// that.
     fn is_empty(&self) -> bool {
         self.bounds.values().any(|(lo, hi)| lo - hi > 1e-9 * lo.abs().max(hi.abs()))
     }

@@ -3,7 +3,7 @@
 //! A property asserts something about a network's inputs and outputs. Leo wants the inputs: what is asserted of
 //! outputs, or of inputs and outputs together, is the property proper and is passed over, which can only leave more
 //! inputs in. What is asserted of inputs must be a box. Where it is a union of boxes or anything else, the reader
-//! says so, or takes the smallest box it can see around it when [asked](Otherwise::Hull).
+//! says so, or takes the smallest box it can see around it when [asked](NonBox::Hull).
 //!
 //! Numbers are the doubles nearest to what the text says. Where bounds come from arithmetic with them, they are rounded
 //! outward. Strict inequalities count as their closure.
@@ -57,7 +57,8 @@ pub enum VnnlibError {
     },
     /// A union of boxes.
     #[error(
-        "line {line}: the inputs lie in a disjunction, a union of boxes and not one box; take its hull (--hull) or split the file"
+        "line {line}: the inputs lie in a disjunction, a union of boxes and not one box; take its hull (--hull) or \
+         split the file"
     )]
     Disjunction {
         /// The assertion.
@@ -65,7 +66,8 @@ pub enum VnnlibError {
     },
     /// A constraint that ties several inputs together.
     #[error(
-        "line {line}: a constraint on inputs that bounds no single one, so they form no box; leave it out (--hull) or rewrite the file"
+        "line {line}: a constraint on inputs that bounds no single one, so they form no box; leave it out (--hull) or \
+         rewrite the file"
     )]
     NotABound {
         /// The assertion.
@@ -164,7 +166,9 @@ fn bounded(inputs: usize, bounds: &BTreeMap<usize, (f64, f64)>) -> Result<Domain
 mod tests {
     use super::*;
 
-    const FIRST: &str = "; a property\n(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
+    /// A box in the first version of the language.
+    const BOX: &str = "; a property\n\
+        (declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
         (assert (<= X_0 0.5))\n(assert (>= X_0 -0.5))\n(assert (and (<= -1 X_1) (<= X_1 1e1)))\n(assert (>= Y_0 3))\n";
 
     fn bounds(text: &str, otherwise: NonBox) -> Result<(Vec<f64>, Vec<f64>), VnnlibError> {
@@ -173,21 +177,23 @@ mod tests {
 
     #[test]
     fn version_1_boxes() {
-        assert_eq!(bounds(FIRST, NonBox::Refuse), Ok((vec![-0.5, -1.0], vec![0.5, 10.0])));
+        assert_eq!(bounds(BOX, NonBox::Refuse), Ok((vec![-0.5, -1.0], vec![0.5, 10.0])));
     }
 
     #[test]
     fn version_2_boxes() {
-        let text = "(vnnlib-version <2.0>)\n(declare-network acc\n (declare-input X Real [1,3])\n (declare-hidden H Real [4] \"h\")\n\
+        let text = "(vnnlib-version <2.0>)\n\
+             (declare-network acc\n (declare-input X Real [1,3])\n (declare-hidden H Real [4] \"h\")\n\
              (declare-output Y Real [])\n)\n(assert (<= (* -1.0 X[0,0]) 0.0))\n(assert (<= X [0, 0] 50.0))\n\
-             (assert (and (<= (- 5) X[0,1]) (<= X[0,1] 5)))\n(assert (== X[0,2] 2.5))\n(assert (or (<= Y -3.0) (>= Y 0.0)))\n";
+             (assert (and (<= (- 5) X[0,1]) (<= X[0,1] 5)))\n(assert (== X[0,2] 2.5))\n\
+             (assert (or (<= Y -3.0) (>= Y 0.0)))\n";
         assert_eq!(bounds(text, NonBox::Refuse), Ok((vec![-0.0, -5.0, 2.5], vec![50.0, 5.0, 2.5])));
     }
 
     #[test]
     fn disjunctions_are_refused_or_hulled() {
         let two =
-            format!("{FIRST}(assert (or (and (>= X_0 0.1) (<= X_0 0.2) (>= Y_0 1)) (and (>= X_0 0.3) (<= X_0 0.4))))");
+            format!("{BOX}(assert (or (and (>= X_0 0.1) (<= X_0 0.2) (>= Y_0 1)) (and (>= X_0 0.3) (<= X_0 0.4))))");
         assert_eq!(bounds(&two, NonBox::Refuse), Err(VnnlibError::Disjunction { line: 9 }));
         assert_eq!(bounds(&two, NonBox::Hull), Ok((vec![0.1, -1.0], vec![0.4, 10.0])));
     }
@@ -195,19 +201,19 @@ mod tests {
     #[test]
     fn a_disjunction_over_outputs_alone_is_no_obstacle() {
         let same = "(and (>= X_0 0) (<= X_0 0.25)";
-        let text = format!("{FIRST}(assert (or {same} (<= Y_0 1)) {same} (>= Y_0 2))))");
+        let text = format!("{BOX}(assert (or {same} (<= Y_0 1)) {same} (>= Y_0 2))))");
         assert_eq!(bounds(&text, NonBox::Refuse), Ok((vec![0.0, -1.0], vec![0.25, 10.0])));
     }
 
     #[test]
     fn constraints_over_several_inputs_are_refused_or_left_out() {
         for constraint in ["(<= (+ X_0 X_1) 1)", "(<= (* X_0 X_0) 1)"] {
-            let text = format!("{FIRST}(assert {constraint})");
+            let text = format!("{BOX}(assert {constraint})");
             assert_eq!(bounds(&text, NonBox::Refuse), Err(VnnlibError::NotABound { line: 9 }));
-            assert_eq!(bounds(&text, NonBox::Hull), bounds(FIRST, NonBox::Refuse));
+            assert_eq!(bounds(&text, NonBox::Hull), bounds(BOX, NonBox::Refuse));
         }
-        let mixed = format!("{FIRST}(assert (<= Y_0 (+ X_0 X_1)))");
-        assert_eq!(bounds(&mixed, NonBox::Refuse), bounds(FIRST, NonBox::Refuse), "that is a property, not a domain");
+        let mixed = format!("{BOX}(assert (<= Y_0 (+ X_0 X_1)))");
+        assert_eq!(bounds(&mixed, NonBox::Refuse), bounds(BOX, NonBox::Refuse), "that is a property, not a domain");
     }
 
     #[test]

@@ -5,14 +5,20 @@
 use leo_formats::Model;
 use leo_formats::onnx::Document;
 use leo_formats::onnx::proto::{
-    AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
+    AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TensorType, TypeProto, TypeValue, ValueInfoProto,
 };
 use leo_network::Array;
 use prost::Message;
 
+/// ONNX's number for single precision.
 pub const FLOAT: i32 = 1;
+
+/// ONNX's number for whole numbers of 64 bits.
 pub const INT64: i32 = 7;
+
+/// ONNX's number for double precision.
+pub const DOUBLE: i32 = 11;
 
 /// A tensor of singles.
 pub fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
@@ -41,6 +47,31 @@ pub fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(2), i: Some(value), ..AttributeProto::default() }
 }
 
+/// An attribute that is a float.
+pub fn float(name: &str, value: f32) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(1), f: Some(value), ..AttributeProto::default() }
+}
+
+/// An attribute that is a tensor, as that of Constant.
+pub fn tensor_value(tensor: TensorProto) -> AttributeProto {
+    AttributeProto { name: Some("value".into()), r#type: Some(4), t: Some(tensor), ..AttributeProto::default() }
+}
+
+/// An attribute of floats.
+pub fn float_list(name: &str, values: &[f32]) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(6), floats: values.to_vec(), ..AttributeProto::default() }
+}
+
+/// An attribute of whole numbers.
+pub fn list(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(7), ints: values.to_vec(), ..AttributeProto::default() }
+}
+
+/// A key and its value.
+pub fn entry(key: &str, value: &str) -> StringStringEntryProto {
+    StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) }
+}
+
 /// A node called after its output.
 pub fn node(operator: &str, inputs: &[&str], output: &str, attributes: &[AttributeProto]) -> NodeProto {
     NodeProto {
@@ -65,6 +96,12 @@ pub fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
         r#type: Some(TypeProto { value: Some(TypeValue::Tensor(tensor)), ..TypeProto::default() }),
         ..ValueInfoProto::default()
     }
+}
+
+/// What scikit-learn's StandardScaler becomes.
+pub fn scaler(input: &str, output: &str, offset: &[f32], scale: &[f32]) -> NodeProto {
+    let attributes = [float_list("offset", offset), float_list("scale", scale)];
+    NodeProto { domain: Some("ai.onnx.ml".into()), ..node("Scaler", &[input], output, &attributes) }
 }
 
 /// A file with one graph.
@@ -115,17 +152,7 @@ pub fn branched() -> ModelProto {
     model(
         value("x", &[0, 2, 2]),
         &[
-            node(
-                "Transpose",
-                &["x"],
-                "t",
-                &[AttributeProto {
-                    name: Some("perm".into()),
-                    r#type: Some(7),
-                    ints: vec![0, 2, 1],
-                    ..AttributeProto::default()
-                }],
-            ),
+            node("Transpose", &["x"], "t", &[list("perm", &[0, 2, 1])]),
             node("Shape", &["t"], "s", &[]),
             node("Gather", &["s", "zero"], "n", &[]),
             node("Concat", &["n", "rest"], "target", &[int("axis", 0)]),
@@ -160,6 +187,11 @@ pub fn read(model: &ModelProto) -> Result<Document, String> {
     Document::from_bytes(bytes(model), None).map_err(|error| error.to_string())
 }
 
+/// The constant of a model with this name.
+pub fn tensor<'a>(model: &'a mut ModelProto, name: &str) -> &'a mut TensorProto {
+    graph(model).initializer.iter_mut().find(|tensor| tensor.name() == name).expect("a tensor of that name")
+}
+
 pub fn graph(model: &mut ModelProto) -> &mut GraphProto {
     model.graph.as_mut().expect("all test models have one")
 }
@@ -169,13 +201,17 @@ pub fn outputs(document: &Document, samples: &[f32], shape: &[usize]) -> Result<
     Ok(Model::from(document.clone()).run(&Array::new(shape.to_vec(), samples.to_vec())?, None)?)
 }
 
+/// An NNet file.
 pub const NNET: &str =
     "// a comment\n2,2,1,2,\n2,2,1,\n0,\n-1,-2,\n1,2,\n0.5,1,10,\n2,4,3,\n1,0,\n0,-1,\n0.25,\n0,\n1,2,\n-1,\n";
 
-pub const VNNLIB_1: &str = "; a property\n(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
+/// A file of VNN-LIB 1.
+pub const VNNLIB_1: &str = "; a property\n\
+    (declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n\
     (assert (<= X_0 0.5))\n(assert (>= X_0 -0.5))\n(assert (and (<= -1 X_1) (<= X_1 1e1)))\n\
     (assert (or (and (>= X_0 0.1) (<= X_0 0.15) (<= Y_0 2)) (and (>= X_0 0.2) (>= Y_0 3))))\n";
 
+/// A file of VNN-LIB 2.
 pub const VNNLIB_2: &str = "(vnnlib-version <2.0>)\n(declare-network acc\n (declare-input X Real [1,3])\n\
     (declare-output Y Real [])\n)\n(assert (<= (* -1.0 X[0,0]) 0.0))\n(assert (<= X [0, 0] 50.0))\n\
     (assert (and (<= (- 5) X[0,1]) (<= X[0,1] (+ 5 (/ 1 2)))))\n(assert (== X[0,2] 2.5))\n\

@@ -14,15 +14,12 @@ use std::process::Command;
 
 use fastrand::Rng;
 use leo_formats::Model;
-use leo_formats::onnx::proto::{
-    AttributeProto, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
-    TypeValue,
-};
+use leo_formats::onnx::proto::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeValue};
 use leo_formats::onnx::{DeclaredAxis, Document, wire};
 use leo_network::Array;
 use mutants::{Mutator, Schema};
 use prost::Message;
-use support::{bytes, floats, graph, int, model, node, small, value};
+use support::{bytes, entry, float, float_list, floats, graph, int, model, node, small, tensor_value, value};
 
 type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -112,7 +109,8 @@ fn an_enum_has_no_values_but_its_own() {
         ),
         (
             with_graph(&counted(5, &[vec![2 << 3], vec![0x81, 0x80, 0x80, 0x80, 0x10]].concat())),
-            "graph.initializer[4].data_type has a whole number that takes more bytes than it needs, or does not fit its type",
+            "graph.initializer[4].data_type has a whole number that takes more bytes than it needs, or does not fit \
+             its type",
         ),
     ] {
         let said = refusal(file);
@@ -182,29 +180,11 @@ fn the_fields_are_those_of_onnx() -> Anything {
 
 /// A file with typed data, attributes of several kinds, a function, metadata, two outputs and numbers in another file.
 fn rich() -> ModelProto {
-    let float = |name: &str, value: f32| AttributeProto {
-        name: Some(name.into()),
-        r#type: Some(1),
-        f: Some(value),
-        ..AttributeProto::default()
-    };
-    let constant = AttributeProto {
-        name: Some("value".into()),
-        r#type: Some(4),
-        t: Some(typed("", &[3], &[0.5, 2.0, -1.0])),
-        ..AttributeProto::default()
-    };
-    let floats_of = AttributeProto {
-        name: Some("value_floats".into()),
-        r#type: Some(6),
-        floats: vec![0.25, -0.5],
-        ..AttributeProto::default()
-    };
     let mut made = model(
         value("x", &[0, 3]),
         &[
-            node("Constant", &[], "factor", &[constant]),
-            node("Constant", &[], "shift", &[floats_of]),
+            node("Constant", &[], "factor", &[tensor_value(typed("", &[3], &[0.5, 2.0, -1.0]))]),
+            node("Constant", &[], "shift", &[float_list("value_floats", &[0.25, -0.5])]),
             node("Mul", &["x", "factor"], "scaled", &[]),
             node("Gemm", &["scaled", "w1", "b1"], "g", &[float("alpha", 0.5), float("beta", 2.0), int("transB", 1)]),
             node("Relu", &["g"], "h", &[]),
@@ -241,10 +221,6 @@ fn rich() -> ModelProto {
     });
     graph(&mut made).value_info.push(value("h", &[0, 2]));
     made
-}
-
-fn entry(key: &str, value: &str) -> StringStringEntryProto {
-    StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) }
 }
 
 /// A tensor of singles in its typed field.

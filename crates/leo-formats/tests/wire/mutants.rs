@@ -5,12 +5,23 @@ use std::collections::HashMap;
 use fastrand::Rng;
 use leo_formats::onnx::wire;
 
+/// The encoding of whole numbers.
 const VARINT: u8 = 0;
-const EIGHT: u8 = 1;
-const COUNTED: u8 = 2;
-const GROUP: u8 = 3;
-const END: u8 = 4;
-const FOUR: u8 = 5;
+
+/// The encoding of what takes eight bytes.
+const EIGHT_BYTES: u8 = 1;
+
+/// The encoding of what has its length in front of it.
+const LENGTH_DELIMITED: u8 = 2;
+
+/// The beginning of a message that has an end instead of a length.
+const GROUP_START: u8 = 3;
+
+/// The end of such a message.
+const GROUP_END: u8 = 4;
+
+/// The encoding of what takes four bytes.
+const FOUR_BYTES: u8 = 5;
 
 /// Numbers that enums do not have, that types do not hold, or that decide something.
 const NUMBERS: &[u64] = &[
@@ -94,12 +105,12 @@ impl Item {
             Content::Raw(raw) => raw.clone(),
             Content::Message(_, items) => encoded(items),
         };
-        if self.encoding == COUNTED {
+        if self.encoding == LENGTH_DELIMITED {
             bytes.extend(varint(content.len() as u64, self.padding[1]));
         }
         bytes.extend(content);
-        if self.encoding == GROUP {
-            bytes.extend(varint(u64::from(self.number) << 3 | u64::from(END), 0));
+        if self.encoding == GROUP_START {
+            bytes.extend(varint(u64::from(self.number) << 3 | u64::from(GROUP_END), 0));
         }
     }
 }
@@ -146,8 +157,8 @@ fn parsed(mut bytes: &[u8], message: &str, schema: &Schema) -> Vec<Item> {
         let (number, encoding) = ((key >> 3) as u32, (key & 7) as u8);
         let length = match encoding {
             VARINT => bytes.iter().position(|&byte| byte < 0x80).expect("an end") + 1,
-            EIGHT => 8,
-            FOUR => 4,
+            EIGHT_BYTES => 8,
+            FOUR_BYTES => 4,
             _ => take_varint(&mut bytes).expect("a count") as usize,
         };
         let (content, rest) = bytes.split_at(length);
@@ -233,7 +244,7 @@ impl Mutator<'_> {
             }
             11 => self.repack(message, items, items[at].number),
             12 => self.split(items, at, place),
-            13 => items[at].encoding = GROUP,
+            13 => items[at].encoding = GROUP_START,
             14 => items[at].number = self.random.choice(FIELDS).copied().unwrap_or(1),
             15 => {
                 let mut other = items[self.random.usize(..items.len())].clone();
@@ -254,10 +265,10 @@ impl Mutator<'_> {
         let number = self.random.choice(FIELDS).copied().unwrap_or(1);
         let value = self.random.choice(NUMBERS).copied().unwrap_or(0);
         match self.random.u8(..5) {
-            0 => Item::new(number, EIGHT, value.to_le_bytes().to_vec()),
-            1 => Item::new(number, FOUR, (value as u32).to_le_bytes().to_vec()),
-            2 => Item::new(number, COUNTED, vec![b'x'; self.random.usize(..9)]),
-            3 => Item::new(number, GROUP, vec![]),
+            0 => Item::new(number, EIGHT_BYTES, value.to_le_bytes().to_vec()),
+            1 => Item::new(number, FOUR_BYTES, (value as u32).to_le_bytes().to_vec()),
+            2 => Item::new(number, LENGTH_DELIMITED, vec![b'x'; self.random.usize(..9)]),
+            3 => Item::new(number, GROUP_START, vec![]),
             _ => Item::new(number, VARINT, varint(value, 0)),
         }
     }
@@ -286,11 +297,11 @@ impl Mutator<'_> {
             Content::Message(_, items) => encoded(items),
         };
         let number = raw.iter().rev().fold(0_u64, |number, &byte| number << 7 | u64::from(byte & 0x7f));
-        item.encoding = self.random.choice([VARINT, EIGHT, COUNTED, FOUR]).unwrap_or(VARINT);
+        item.encoding = self.random.choice([VARINT, EIGHT_BYTES, LENGTH_DELIMITED, FOUR_BYTES]).unwrap_or(VARINT);
         item.content = Content::Raw(match item.encoding {
             VARINT => varint(number, 0),
-            EIGHT => number.to_le_bytes().to_vec(),
-            FOUR => (number as u32).to_le_bytes().to_vec(),
+            EIGHT_BYTES => number.to_le_bytes().to_vec(),
+            FOUR_BYTES => (number as u32).to_le_bytes().to_vec(),
             _ => raw,
         });
     }
@@ -300,18 +311,18 @@ impl Mutator<'_> {
         let Some((kind, _)) = self.schema.of(message, number) else { return };
         let encoding = match kind.as_str() {
             "int32" | "int64" | "uint64" => VARINT,
-            "float" => FOUR,
-            "double" => EIGHT,
+            "float" => FOUR_BYTES,
+            "double" => EIGHT_BYTES,
             _ => return,
         };
         let mut numbers: Vec<Vec<u8>> = Vec::new();
         let mut was_packed = false;
         for item in items.iter().filter(|item| item.number == number) {
             let Content::Raw(raw) = &item.content else { return };
-            was_packed |= item.encoding == COUNTED;
+            was_packed |= item.encoding == LENGTH_DELIMITED;
             numbers.extend(match encoding {
                 VARINT => raw.split_inclusive(|&byte| byte < 0x80).map(<[u8]>::to_vec).collect::<Vec<_>>(),
-                FOUR => raw.chunks(4).map(<[u8]>::to_vec).collect(),
+                FOUR_BYTES => raw.chunks(4).map(<[u8]>::to_vec).collect(),
                 _ => raw.chunks(8).map(<[u8]>::to_vec).collect(),
             });
         }
@@ -320,7 +331,7 @@ impl Mutator<'_> {
         let (first, last) = numbers.split_at(if self.random.bool() { numbers.len() } else { cut });
         for (half, numbers) in [first, last].into_iter().enumerate() {
             if (half == 1) != was_packed {
-                items.push(Item::new(number, COUNTED, numbers.concat()));
+                items.push(Item::new(number, LENGTH_DELIMITED, numbers.concat()));
             } else {
                 items.extend(numbers.iter().map(|raw| Item::new(number, encoding, raw.clone())));
             }

@@ -2,7 +2,7 @@
 
 Usage: schema.py LISTING
 
-LISTING is what leo_network::onnx::wire::listing says: "message NAME", then for each field a line with its number, name,
+LISTING is what leo_formats::onnx::wire::listing says: "message NAME", then for each field a line with its number, name,
 type, "repeated" or "single", the message inside, and the last of its values if it is an enum. Prints a line for each
 difference, and exits with 1 if there is one. An older package need not know all fields; a newer one shows what Leo has
 yet to learn.

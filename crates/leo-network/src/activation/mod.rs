@@ -64,7 +64,8 @@ impl Activation {
     /// The function with these knots, and pieces from the left to the right, and what people and files call it.
     ///
     /// # Errors
-    /// If knots and pieces do not make one continuous function, exactly, or there are more than certificates have letters for.
+    /// If knots and pieces do not make one continuous function, exactly, or there are more than certificates have
+    /// letters for.
     pub fn new(name: &'static str, onnx: Onnx, knots: Vec<f64>, pieces: Vec<Piece>) -> Result<Self, NetworkError> {
         // A line at a knot, if that takes no rounding.
         let at = |piece: &Piece, knot: f64| {

@@ -67,7 +67,7 @@ pub trait ConvexSet: Sized {
     /// As files have it.
     fn written(&self) -> Self::Written;
 
-    /// From a file, for a network with so many inputs: room is made for no more.
+    /// From a file, for a network with `inputs` inputs: room is made for no more.
     fn read(written: &Self::Written, inputs: usize) -> Result<Self, DomainError>;
 }
 
@@ -121,7 +121,9 @@ macro_rules! domains {
 
             /// Moves flattened samples, one after the other, to the points of it next to them; what is NaN to any.
             pub fn clamp(&self, samples: &mut [f64]) {
-                samples.chunks_mut(self.len()).for_each(|sample| match self { $(Self::$kind(set) => set.project(sample)),* });
+                for sample in samples.chunks_mut(self.len()) {
+                    match self { $(Self::$kind(set) => set.project(sample)),* }
+                }
             }
 
             /// Both parts of it where one input is no larger, and no smaller, than the middle between its bounds:
@@ -130,7 +132,10 @@ macro_rules! domains {
                 let (lo, hi) = (self.hull().lo()[input], self.hull().hi()[input]);
                 let middle = lo / 2.0 + hi / 2.0;
                 let is_between = lo < middle && middle < hi;
-                match self { $(Self::$kind(set) => Some(set.halves(input, middle).filter(|_| is_between)?.map(Self::$kind))),* }
+                if !is_between {
+                    return None;
+                }
+                match self { $(Self::$kind(set) => Some(set.halves(input, middle)?.map(Self::$kind))),* }
             }
 
             /// The bounds, if it is a box.
@@ -150,12 +155,13 @@ macro_rules! domains {
         }
 
         impl WrittenDomain {
-            /// The domain, for a network with so many inputs.
+            /// The domain, for a network with `inputs` inputs.
             ///
             /// # Errors
             /// If it is none, or another network's.
             pub fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
-                match self { $(Self::$kind(written) => Domain::$kind(ConvexSet::read(written, inputs)?)),* }.for_inputs(inputs)
+                let domain = match self { $(Self::$kind(set) => Domain::$kind(ConvexSet::read(set, inputs)?)),* };
+                domain.for_inputs(inputs)
             }
         }
     };
@@ -209,7 +215,8 @@ pub enum DomainError {
     },
     /// No samples, or samples for another network.
     #[error(
-        "holds an array of shape {given:?}, not samples of shape {wanted:?}; the first axis counts samples, and there must be one"
+        "holds an array of shape {given:?}, not samples of shape {wanted:?}; the first axis counts samples, and there \
+         must be one"
     )]
     Samples {
         /// The array's shape.
@@ -231,7 +238,7 @@ impl Domain {
         Ok(Self::Box(Bounds::new(lo, hi)?))
     }
 
-    /// The same interval for each of `inputs` inputs.
+    /// The interval from `lo` to `hi` for each of `inputs` inputs.
     ///
     /// # Errors
     /// As for [`Domain::new`].
@@ -291,7 +298,7 @@ impl Domain {
         Self::new(lo, sides().map(|(_, hi)| hi.plus(margin).hi).collect())
     }
 
-    /// This domain, if it is one for a network with so many inputs.
+    /// This domain, if it is one for a network with `inputs` inputs.
     ///
     /// # Errors
     /// If it is not.
@@ -309,7 +316,8 @@ impl Domain {
         self.hull().lo().len()
     }
 
-    /// Moves a point a part of the way to where slopes lead; inputs without a slope stay.
+    /// Moves a point a part of the way to where slopes lead, a step of Frank and Wolfe (1956); inputs without a slope
+    /// stay.
     pub fn step_along(&self, point: &mut [f64], slopes: &[f64], part: f64) {
         let mut end = point.to_vec();
         self.maximise(slopes, &mut end);
@@ -321,7 +329,8 @@ impl Domain {
         self.clamp(point);
     }
 
-    /// Moves every input of a point by a part of its range, up or down as a direction says.
+    /// Moves every input of a point by a part of its range, up or down as a direction says, and then into the domain: a
+    /// step of projected gradient descent (PGD), by signs.
     pub fn step_by(&self, point: &mut [f64], direction: &[f64], part: f64) {
         for ((x, direction), (lo, hi)) in point.iter_mut().zip(direction).zip(self.hull().sides()) {
             if *direction != 0.0 {

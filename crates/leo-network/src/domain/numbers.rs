@@ -21,11 +21,11 @@ impl Numbers {
         }
     }
 
-    /// Whether there is one for each of so many things.
-    pub fn are_for(&self, things: usize) -> bool {
+    /// Whether there is one for each of `count` things.
+    pub fn are_for(&self, count: usize) -> bool {
         match self {
             Self::Same(_) => true,
-            Self::Each(numbers) => numbers.len() == things,
+            Self::Each(numbers) => numbers.len() == count,
         }
     }
 
@@ -48,10 +48,10 @@ impl Numbers {
         }
     }
 
-    /// For each of so many things.
-    pub(crate) fn for_each(&self, things: usize) -> Vec<f64> {
+    /// The numbers, one by one, for each of `count` things.
+    pub(crate) fn for_each(&self, count: usize) -> Vec<f64> {
         match self {
-            Self::Same(number) => vec![*number; things],
+            Self::Same(number) => vec![*number; count],
             Self::Each(numbers) => numbers.clone(),
         }
     }

@@ -65,8 +65,8 @@ impl Broadcast {
     }
 }
 
-/// For each element of a tensor with the extents `target`, the element of one with the extents `own` that is stretched to
-/// it as in NumPy. The last axes of both belong together.
+/// For each element of a tensor with the extents `target`, the element of one with the extents `own` that is stretched
+/// to it as in NumPy. The last axes of both belong together.
 pub fn stretched_positions(own: &[usize], target: &[usize]) -> Vec<usize> {
     if target.contains(&0) {
         return Vec::new();

@@ -52,7 +52,7 @@ enum Lies<'a> {
     Terms(Arc<dyn Terms + 'a>),
 }
 
-/// The same with the absolute values of all weights.
+/// Sums with the absolute values of all weights.
 #[derive(Debug)]
 struct Magnitudes<'a>(Arc<dyn Terms + 'a>);
 
@@ -120,7 +120,7 @@ impl<'a> Sums<'a> {
         Self(Lies::Terms(Arc::new(terms)))
     }
 
-    /// The sums that rows of so many weights make of as many inputs.
+    /// The sums that `weights`, in rows of `inputs` each, make of `inputs` inputs.
     pub fn of_rows(weights: &'a [f64], inputs: usize) -> Self {
         Self(Lies::Matrix {
             weights: weights.into(),
@@ -131,7 +131,7 @@ impl<'a> Sums<'a> {
         })
     }
 
-    /// The same with the absolute values of all weights.
+    /// These sums with the absolute values of all weights.
     pub fn magnitudes(&self) -> Self {
         Self(match &self.0 {
             Lies::Terms(terms) => Lies::Terms(Arc::new(Magnitudes(Arc::clone(terms)))),

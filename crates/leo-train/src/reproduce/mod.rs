@@ -1,7 +1,8 @@
 //! The paper's experiment: 31 networks in each of nine settings, and its Tables 1 and 2 beside ours.
 //!
-//! Everything lives in one folder: the networks, from which a later run goes on, and the tables. Leo trains the networks, measures their accuracy,
-//! finds their stable units, and compresses them: as the paper does, and by the normal form.
+//! Everything lives in one folder: the networks, from which a later run goes on, and the tables. Leo trains the
+//! networks, measures their accuracy, finds their stable units, and compresses them: as the paper does, and by the
+//! normal form.
 
 mod paper;
 mod plot;
@@ -234,8 +235,8 @@ impl Experiment {
         seeds.flat_map(|seed| self.settings.iter().map(move |line| job(seed, line.setting))).collect()
     }
 
-    /// Trains what is not trained yet, compresses it, and writes the tables. The session should go on from what is there. `compressed` is told how many
-    /// networks are compressed, and of how many.
+    /// Trains what is not trained yet, compresses it, and writes the tables. The session should go on from what is
+    /// there. `compressed` is told how many networks are compressed, and of how many.
     ///
     /// # Errors
     /// If a file cannot be written, the folder holds networks of another experiment, or a training diverges.

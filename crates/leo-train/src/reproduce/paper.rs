@@ -121,7 +121,8 @@ const fn line(width: usize, l1: f64, table_1: [(f64, f64); 4], table_2: [(f64, f
     Published { setting: Setting { width, l1 }, columns: [a, b, c, d, e, f, g, h] }
 }
 
-const NONE: (f64, f64) = (0.0, 0.0);
+/// A mean of 0, without any error.
+const ZERO: (f64, f64) = (0.0, 0.0);
 
 /// The nine settings.
 pub const PAPER: [Published; 9] = [
@@ -131,8 +132,8 @@ pub const PAPER: [Published; 9] = [
         [(95.76, 0.05), (5.7, 0.3), (5.1, 0.3), (22.0, 1.0)],
         [(27.9, 0.3), (2.5, 0.3), (7.4, 0.4), (41.3, 0.6)],
     ),
-    line(25, 2e-4, [(97.24, 0.02), (1.2, 0.1), (3.0, 0.4), (8.3, 0.7)], [(29.0, 1.0), NONE, (1.0, 0.2), (10.4, 0.7)]),
-    line(25, 0.0, [(96.68, 0.03), NONE, NONE, NONE], [(28.4, 0.3), NONE, NONE, NONE]),
+    line(25, 2e-4, [(97.24, 0.02), (1.2, 0.1), (3.0, 0.4), (8.3, 0.7)], [(29.0, 1.0), ZERO, (1.0, 0.2), (10.4, 0.7)]),
+    line(25, 0.0, [(96.68, 0.03), ZERO, ZERO, ZERO], [(28.4, 0.3), ZERO, ZERO, ZERO]),
     line(
         50,
         1e-3,
@@ -145,7 +146,7 @@ pub const PAPER: [Published; 9] = [
         [(97.81, 0.02), (7.6, 0.4), (7.5, 0.5), (15.1, 0.6)],
         [(106.0, 3.0), (2.7, 0.3), (8.8, 0.5), (26.6, 0.6)],
     ),
-    line(50, 0.0, [(97.62, 0.02), NONE, NONE, NONE], [(112.0, 3.0), NONE, NONE, NONE]),
+    line(50, 0.0, [(97.62, 0.02), ZERO, ZERO, ZERO], [(112.0, 3.0), ZERO, ZERO, ZERO]),
     line(
         100,
         5e-4,
@@ -158,5 +159,5 @@ pub const PAPER: [Published; 9] = [
         [(98.14, 0.01), (18.6, 0.5), (11.1, 0.7), (14.9, 0.4)],
         [(456.0, 8.0), (11.1, 0.5), (18.0, 0.7), (29.4, 0.5)],
     ),
-    line(100, 0.0, [(98.00, 0.01), NONE, NONE, NONE], [(385.0, 2.0), NONE, NONE, NONE]),
+    line(100, 0.0, [(98.00, 0.01), ZERO, ZERO, ZERO], [(385.0, 2.0), ZERO, ZERO, ZERO]),
 ];

@@ -123,7 +123,7 @@ impl Tables {
     pub(super) fn json(&self) -> String {
         /// The paper's number, ours for the same algorithm and, where that makes a difference, ours for the others.
         #[derive(Serialize)]
-        struct Numbers {
+        struct SettingNumbers {
             paper: Estimate,
             ours: Option<Estimate>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl Tables {
         }
         let line = |line: &Line| {
             let other = |measure: Measure, way| line.ours(measure, way).filter(|_| measure.depends_on_way());
-            let numbers = |measure: Measure| Numbers {
+            let numbers = |measure: Measure| SettingNumbers {
                 paper: line.paper.get(measure),
                 ours: line.ours(measure, Way::Leo),
                 ours_full_tolerance_0: other(measure, Way::FullExact),
@@ -142,9 +142,11 @@ impl Tables {
             let measures = Measure::TABLE_1.into_iter().chain(Measure::TABLE_2);
             let measures: serde_json::Map<_, _> =
                 measures.map(|measure| (measure.name().to_owned(), json!(numbers(measure)))).collect();
-            json!({ "width": line.setting().width, "l1": line.setting().l1, "networks": line.networks, "measures": measures })
+            let Setting { width, l1 } = line.setting();
+            json!({ "width": width, "l1": l1, "networks": line.networks, "measures": measures })
         };
         let network = |network: &ExperimentNetwork| {
+            let removed = Way::ALL.map(|way| (way.name(), network.removed[way as usize]));
             json!({
                 "width": network.setting.width,
                 "l1": network.setting.l1,
@@ -152,7 +154,7 @@ impl Tables {
                 "file": format!("{NETWORKS}/{}", network.file),
                 "outcome": network.outcome,
                 "stability": network.stability,
-                "removed": Way::ALL.map(|way| (way.name(), network.removed[way as usize])).into_iter().collect::<BTreeMap<_, _>>(),
+                "removed": removed.into_iter().collect::<BTreeMap<_, _>>(),
             })
         };
         let all = json!({
@@ -171,7 +173,8 @@ impl Tables {
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "# The paper's experiment, repeated\n\n\
-             Made by `{}`: {} of {} networks, each trained for {} epochs on {}. Mean and standard error over the networks of a line; \
+             Made by `{}`: {} of {} networks, each trained for {} epochs on {}. \
+             Mean and standard error over the networks of a line; \
              the paper's are over 31 (Serra, Kumar, Ramalingam: Lossless Compression of Deep Neural Networks, 2020).\n",
             self.command,
             self.networks.len(),
@@ -204,9 +207,10 @@ impl Tables {
             }
         }
         text.push_str(
-            "\nLEO is the paper's algorithm. `full` is the normal form: with `--tolerance 0` nothing is approximated, and by default what \
-             moves no output by more than single precision can show. Run time is from finding stable units to the proof of what was done, and, \
-             unlike all other numbers, not the same each time.\n",
+            "\nLEO is the paper's algorithm. `full` is the normal form: with `--tolerance 0` nothing is approximated, \
+             and by default what moves no output by more than single precision can show. \
+             Run time is from finding stable units to the proof of what was done, and, unlike all other numbers, \
+             not the same each time.\n",
         );
         let undecided: usize = self.networks.iter().map(|network| network.stability.undecided).sum();
         let units: usize = self.networks.iter().map(|network| network.stability.units).sum();

@@ -2,53 +2,54 @@
 
 use super::{Call, unusable};
 use crate::onnx::Reason;
+use crate::onnx::compose::Composer;
 use crate::onnx::dims::Axis;
 use crate::onnx::element::{Float, Int};
-use crate::onnx::import::{Computed, Importer, Value};
+use crate::onnx::import::{Computed, Value};
 use crate::onnx::tensor::{Tensor, TensorNumbers};
 use leo_network::op::{Arithmetic, stretched_positions};
 use leo_network::{MAX_ELEMENTS, NetworkError, product};
 
-pub(super) fn add(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn add(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
         ArithmeticOperands::Constants(x, y) => fold(x, y, |x, y| x + y, |x, y| Some(x + y)),
-        ArithmeticOperands::Right(x, c) | ArithmeticOperands::Left(c, x) => constant(importer, x, Arithmetic::Add, c),
-        ArithmeticOperands::Computed(x, y) => importer.sum(x, y).map(Value::Computed),
+        ArithmeticOperands::Right(x, c) | ArithmeticOperands::Left(c, x) => constant(composer, x, Arithmetic::Add, c),
+        ArithmeticOperands::Computed(x, y) => composer.sum(x, y).map(Value::Computed),
     }
 }
 
-pub(super) fn sub(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn sub(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
         ArithmeticOperands::Constants(x, y) => fold(x, y, |x, y| x - y, |x, y| Some(x - y)),
         ArithmeticOperands::Right(x, c) => {
             let negative = c.floats()?.into_iter().map(|value| -value).collect();
-            constant(importer, x, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), negative))
+            constant(composer, x, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), negative))
         }
         ArithmeticOperands::Left(c, x) => {
-            let negative = importer.elementwise(x, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
-            constant(importer, &negative, Arithmetic::Add, c)
+            let negative = composer.elementwise(x, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
+            constant(composer, &negative, Arithmetic::Add, c)
         }
         ArithmeticOperands::Computed(x, y) => {
-            let negative = importer.elementwise(y, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
-            importer.sum(x, &negative).map(Value::Computed)
+            let negative = composer.elementwise(y, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![-1.0]))?;
+            composer.sum(x, &negative).map(Value::Computed)
         }
     }
 }
 
-pub(super) fn mul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn mul(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
         ArithmeticOperands::Constants(x, y) => fold(x, y, |x, y| x * y, |x, y| Some(x * y)),
         ArithmeticOperands::Right(x, c) | ArithmeticOperands::Left(c, x) => {
-            constant(importer, x, Arithmetic::Multiply, c)
+            constant(composer, x, Arithmetic::Multiply, c)
         }
         ArithmeticOperands::Computed(..) => Err(Reason::NotAffine("multiplies two computed values")),
     }
 }
 
-pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn div(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     match operands(call)? {
         ArithmeticOperands::Constants(x, y) => fold(x, y, |x, y| x / y, quotient),
-        ArithmeticOperands::Right(x, c) => constant(importer, x, Arithmetic::Divide, c),
+        ArithmeticOperands::Right(x, c) => constant(composer, x, Arithmetic::Divide, c),
         ArithmeticOperands::Left(..) | ArithmeticOperands::Computed(..) => {
             Err(Reason::NotAffine("divides by a computed value"))
         }
@@ -58,7 +59,7 @@ pub(super) fn div(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value,
 /// `(x - mean) / sqrt(variance + epsilon) * scale + bias`, folded into one factor and one summand a channel.
 ///
 /// The root is irrational: the folded factor, in doubles, is what the network is taken to have.
-pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn batch_normalization(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     // Before version 14, it is the presence of further outputs that means training.
     let further_outputs = call.node.output.iter().skip(1).any(|output| !output.is_empty());
     if call.int("training_mode", 0)? != 0 || (call.opset < 14 && further_outputs) {
@@ -93,17 +94,17 @@ pub(super) fn batch_normalization(importer: &mut Importer<'_>, call: &Call<'_>) 
         dims.resize(rank.saturating_sub(1).max(1), 1);
     }
     let channels = |values| Tensor::doubles(dims.clone(), values);
-    let scaled = importer.elementwise(x, Arithmetic::Multiply, &channels(factor))?;
+    let scaled = composer.elementwise(x, Arithmetic::Multiply, &channels(factor))?;
     if scaled.dims != x.dims {
         return Err(
             NetworkError::mismatch(format!("channels {:?} for an input with axes {}", scale.dims, x.dims)).into()
         );
     }
-    importer.elementwise(&scaled, Arithmetic::Add, &channels(summand)).map(Value::Computed)
+    composer.elementwise(&scaled, Arithmetic::Add, &channels(summand)).map(Value::Computed)
 }
 
 /// `(x - offset) * scale`, one number each or one for every feature. What comes out is in single precision.
-pub(super) fn scaler(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn scaler(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let x = call.computed(0)?;
     let (offset, scale) = (call.floats("offset")?, call.floats("scale")?);
     if x.dims.rank() > 2 || offset.len() != scale.len() {
@@ -117,8 +118,8 @@ pub(super) fn scaler(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Val
     }
     let negative = offset.into_iter().map(|offset| -offset).collect();
     let features = |values: Vec<f64>| Tensor::doubles(vec![values.len()], values);
-    let moved = importer.elementwise(x, Arithmetic::Add, &features(negative))?;
-    let scaled = importer.elementwise(&moved, Arithmetic::Multiply, &features(scale))?;
+    let moved = composer.elementwise(x, Arithmetic::Add, &features(negative))?;
+    let scaled = composer.elementwise(&moved, Arithmetic::Multiply, &features(scale))?;
     if scaled.dims != x.dims {
         return Err(NetworkError::mismatch(format!("features for an input with axes {}", x.dims)).into());
     }
@@ -146,8 +147,8 @@ fn operands<'a>(call: &'a Call<'_>) -> Result<ArithmeticOperands<'a>, Reason> {
     })
 }
 
-fn constant(importer: &mut Importer<'_>, x: &Computed, arithmetic: Arithmetic, c: &Tensor) -> Result<Value, Reason> {
-    importer.elementwise(x, arithmetic, c).map(Value::Computed)
+fn constant(composer: &mut Composer, x: &Computed, arithmetic: Arithmetic, c: &Tensor) -> Result<Value, Reason> {
+    composer.elementwise(x, arithmetic, c).map(Value::Computed)
 }
 
 /// The quotient of two whole numbers. Programs round one that is below 0 and not whole down, or towards 0.

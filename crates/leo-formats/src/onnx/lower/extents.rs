@@ -5,13 +5,14 @@
 
 use super::Call;
 use crate::onnx::Reason;
+use crate::onnx::compose::Composer;
 use crate::onnx::dims::{Axis, DimEntry, resolve_axis};
 use crate::onnx::element::Int;
-use crate::onnx::import::{Importer, Value};
+use crate::onnx::import::Value;
 use crate::onnx::tensor::{Tensor, TensorNumbers};
 use leo_network::{MAX_RANK, NetworkError};
 
-pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn shape(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let dims = call.subject()?.dims();
     let rank = dims.rank() as i64;
     let bound = |name, default| {
@@ -26,7 +27,7 @@ pub(super) fn shape(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reas
     Ok(value(Int::I64, entries.collect(), false))
 }
 
-pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn gather(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let (int, entries, _) =
         entries(call.required(0)?).ok_or(Reason::NotAffine("gathers elements of something other than a shape"))?;
     let indices = call.constant(1)?;
@@ -41,7 +42,7 @@ pub(super) fn gather(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Rea
     Ok(value(int, gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
 }
 
-pub(super) fn concat(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn concat(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let mut all = Vec::new();
     let mut joined = None;
     for input in call.inputs.iter().flatten() {

@@ -1,18 +1,20 @@
 //! Operators that pass numbers on as they are, and the one that makes them.
 
-use super::{Call, Subject, kind, of_kind};
+use super::{Call, Subject, of_kind};
 use crate::onnx::Reason;
+use crate::onnx::compose::Composer;
 use crate::onnx::dims::DimEntry;
 use crate::onnx::element::{Float, Int};
-use crate::onnx::import::{Computed, Importer, Value};
+use crate::onnx::import::{Computed, Value};
+use crate::onnx::proto::attribute_type;
 use crate::onnx::tensor::{Tensor, TensorNumbers};
 
-pub(super) fn identity(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn identity(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     call.required(0).cloned()
 }
 
 /// Outside training, dropout does nothing.
-pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn dropout(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let training = match call.optional(2) {
         None => false,
         Some(_) => call.constant(2)?.any(),
@@ -25,7 +27,7 @@ pub(super) fn dropout(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Re
 
 /// Between floats, a cast changes nothing but rounding: a constant is rounded, a computed value is, in real
 /// arithmetic, itself.
-pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn cast(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let target = i32::try_from(call.int("to", 0)?).unwrap_or_default();
     if let Value::Extents { entries, scalar, .. } = call.required(0)? {
         // Any other type could change the size of the batch, and with it what is reshaped.
@@ -44,31 +46,32 @@ pub(super) fn cast(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reaso
     }
 }
 
-/// The same value as another type, which remembers if it was of half precision and may have lost something there.
+/// A value as another type, which remembers if it was of half precision and may have lost something there.
 fn cast_computed(computed: &Computed, float: Float) -> Computed {
     let before = Some(computed.float).filter(|before| matches!(before, Float::F16 | Float::Bf16));
     let narrowed = before.or(computed.narrowed).filter(|narrowed| *narrowed != float);
     Computed { float, narrowed, ..computed.clone() }
 }
 
-pub(super) fn constant(_: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn constant(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let float = |dims, values: &[f32]| Tensor {
         dims,
         numbers: TensorNumbers::Float(Float::F32, values.iter().map(|&value| f64::from(value)).collect()),
     };
     let tensor = match &call.node.attribute[..] {
         [attribute] => match attribute.name() {
-            "value" => match &of_kind(attribute, kind::TENSOR)?.t {
+            "value" => match &of_kind(attribute, attribute_type::TENSOR)?.t {
                 Some(tensor) => Tensor::decode(tensor, call.folder)
                     .map_err(|error| Reason::Tensor { name: tensor.name().to_owned(), error })?,
                 None => return Err(Reason::Unusable("has no value".to_owned())),
             },
-            "value_float" => float(vec![], &[of_kind(attribute, kind::FLOAT)?.f()]),
-            "value_floats" => float(vec![attribute.floats.len()], &of_kind(attribute, kind::FLOATS)?.floats),
-            "value_int" => {
-                Tensor { dims: vec![], numbers: TensorNumbers::Int(Int::I64, vec![of_kind(attribute, kind::INT)?.i()]) }
-            }
-            "value_ints" => Tensor::ints(of_kind(attribute, kind::INTS)?.ints.clone()),
+            "value_float" => float(vec![], &[of_kind(attribute, attribute_type::FLOAT)?.f()]),
+            "value_floats" => float(vec![attribute.floats.len()], &of_kind(attribute, attribute_type::FLOATS)?.floats),
+            "value_int" => Tensor {
+                dims: vec![],
+                numbers: TensorNumbers::Int(Int::I64, vec![of_kind(attribute, attribute_type::INT)?.i()]),
+            },
+            "value_ints" => Tensor::ints(of_kind(attribute, attribute_type::INTS)?.ints.clone()),
             other => return Err(Reason::Unusable(format!("has its value in {other:?}, which Leo does not read"))),
         },
         [] => return Err(Reason::Unusable("has no value".to_owned())),

@@ -2,21 +2,22 @@
 
 use super::{Call, Subject};
 use crate::onnx::Reason;
+use crate::onnx::compose::Composer;
 use crate::onnx::dims::{Axis, DimEntry, Dims, resolve_axis};
-use crate::onnx::import::{Importer, Value};
+use crate::onnx::import::Value;
 use leo_network::op::Transpose;
 use leo_network::{MAX_RANK, NetworkError};
 
-pub(super) fn flatten(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn flatten(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
     let dims = subject.dims();
     let axis = call.int("axis", 1)?;
     // Flatten may also cut after the last axis.
     let cut = if axis == dims.rank() as i64 { dims.rank() } else { dims.axis(axis)? };
-    relabel(importer, &subject, dims.flattened(cut)?)
+    relabel(composer, &subject, dims.flattened(cut)?)
 }
 
-pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn reshape(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     if matches!(call.required(0)?, Value::Extents { .. }) {
         let to_scalar = call.ints("shape", 1)?.is_some_and(|target| target.is_empty());
         if let Some(extent) = single_extent(call, to_scalar)? {
@@ -29,10 +30,10 @@ pub(super) fn reshape(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
         _ => call.ints("shape", 1)?.unwrap_or_default().into_iter().map(DimEntry::Number).collect(),
     };
     let dims = subject.dims().reshaped(&target, call.int("allowzero", 0)? != 0)?;
-    relabel(importer, &subject, dims)
+    relabel(composer, &subject, dims)
 }
 
-pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn squeeze(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     if let Some(scalar) = single_extent(call, true)? {
         return Ok(scalar);
     }
@@ -55,10 +56,10 @@ pub(super) fn squeeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Va
             Axis::Batch(_) => return Err(Reason::MixesBatch),
         }
     }
-    relabel(importer, &subject, Dims::new(kept))
+    relabel(composer, &subject, Dims::new(kept))
 }
 
-pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn unsqueeze(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     if let Some(vector) = single_extent(call, false)? {
         return Ok(vector);
     }
@@ -78,10 +79,10 @@ pub(super) fn unsqueeze(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
     if new.len() != rank {
         return Err(NetworkError::mismatch(format!("inserts the axes {axes:?}, one of them twice")).into());
     }
-    relabel(importer, &subject, Dims::new(new))
+    relabel(composer, &subject, Dims::new(new))
 }
 
-pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn transpose(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let subject = call.subject()?;
     let dims = subject.dims();
     let order: Vec<usize> = match call.ints("perm", usize::MAX)? {
@@ -94,7 +95,7 @@ pub(super) fn transpose(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<
     let transpose = Transpose::new(order)?;
     match subject {
         Subject::Constant(tensor) => Ok(Value::Constant(tensor.transposed(&transpose).into())),
-        Subject::Computed(computed) => importer.transpose(computed, transpose.order()).map(Value::Computed),
+        Subject::Computed(computed) => composer.transpose(computed, transpose.order()).map(Value::Computed),
     }
 }
 
@@ -108,10 +109,10 @@ fn single_extent(call: &Call<'_>, scalar: bool) -> Result<Option<Value>, Reason>
     }
 }
 
-/// The same elements in the same order under other axes.
-fn relabel(importer: &mut Importer<'_>, subject: &Subject<'_>, dims: Dims) -> Result<Value, Reason> {
+/// The elements of `subject` in the same order under the axes `dims`.
+fn relabel(composer: &mut Composer, subject: &Subject<'_>, dims: Dims) -> Result<Value, Reason> {
     match subject {
-        Subject::Computed(computed) => importer.reshape(computed, dims).map(Value::Computed),
+        Subject::Computed(computed) => composer.reshape(computed, dims).map(Value::Computed),
         Subject::Constant(tensor) => {
             let dims = dims.sample()?.extents().to_vec();
             Ok(Value::Constant(tensor.reshaped(dims).into()))

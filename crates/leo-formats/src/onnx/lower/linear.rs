@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use super::{Call, unusable};
 use crate::onnx::Reason;
+use crate::onnx::compose::Composer;
 use crate::onnx::dims::Dims;
-use crate::onnx::import::{Computed, Importer, Value};
+use crate::onnx::import::{Computed, Value};
 use crate::onnx::tensor::Tensor;
 use leo_network::NetworkError;
 use leo_network::op::{Arithmetic, Matrix};
@@ -13,7 +14,7 @@ use leo_network::op::{Arithmetic, Matrix};
 /// `alpha A B + beta C`, with A and B transposed on request.
 ///
 /// `alpha` and `beta` go into the weights. In doubles, the product of two singles is exact.
-pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn gemm(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let (alpha, beta) = (call.float("alpha", 1.0)?, call.float("beta", 1.0)?);
     let (turn_a, turn_b) = (call.int("transA", 0)? != 0, call.int("transB", 0)? != 0);
     let (x, turn_x, axis, weight) = match (call.required(0)?, call.required(1)?) {
@@ -26,31 +27,31 @@ pub(super) fn gemm(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value
     if x.dims.rank() != 2 {
         return Err(NetworkError::mismatch(format!("takes matrices, not axes {}", x.dims)).into());
     }
-    let x = if turn_x { importer.transpose(x, &[1, 0])? } else { x.clone() };
+    let x = if turn_x { composer.transpose(x, &[1, 0])? } else { x.clone() };
     match call.optional(2).filter(|_| beta != 0.0) {
-        None => importer.dense(&x, axis, weight, None).map(Value::Computed),
+        None => composer.dense(&x, axis, weight, None).map(Value::Computed),
         Some(Value::Constant(c)) => {
             let values: Vec<f64> = c.floats()?.iter().map(|c| beta * c).collect();
             match bias(&c.dims, &values, weight.rows()).filter(|_| axis == 1) {
-                Some(bias) => importer.dense(&x, axis, weight, Some(bias)),
+                Some(bias) => composer.dense(&x, axis, weight, Some(bias)),
                 None => {
-                    let product = importer.dense(&x, axis, weight, None)?;
+                    let product = composer.dense(&x, axis, weight, None)?;
                     let dims = product.dims.clone();
                     let sum =
-                        importer.elementwise(&product, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), values))?;
+                        composer.elementwise(&product, Arithmetic::Add, &Tensor::doubles(c.dims.clone(), values))?;
                     same_axes(&dims, sum)
                 }
             }
             .map(Value::Computed)
         }
         Some(Value::Computed(c)) => {
-            let product = importer.dense(&x, axis, weight, None)?;
+            let product = composer.dense(&x, axis, weight, None)?;
             let c = if beta == 1.0 {
                 c.clone()
             } else {
-                importer.elementwise(c, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![beta]))?
+                composer.elementwise(c, Arithmetic::Multiply, &Tensor::doubles(vec![], vec![beta]))?
             };
-            let sum = importer.sum(&product, &c)?;
+            let sum = composer.sum(&product, &c)?;
             same_axes(&product.dims, sum).map(Value::Computed)
         }
         Some(other) => Err(unusable(other, 2, "a constant")),
@@ -87,7 +88,7 @@ fn scaled_matrix(tensor: &Rc<Tensor>, factor: f64, turned: bool) -> Result<Matri
 }
 
 /// The product of a computed value with a constant matrix or vector, on either side, as NumPy defines it.
-pub(super) fn matmul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn matmul(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let (x, constant, on_right) = match (call.required(0)?, call.required(1)?) {
         (Value::Computed(x), Value::Constant(constant)) => (x, constant, true),
         (Value::Constant(constant), Value::Computed(x)) => (x, constant, false),
@@ -112,12 +113,12 @@ pub(super) fn matmul(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Val
             return Err(NetworkError::mismatch(message).into());
         }
     };
-    let product = importer.dense(x, axis, weight, None)?;
+    let product = composer.dense(x, axis, weight, None)?;
     // Axes of extent 1 in front of the matrix are axes of the result, where x has fewer.
     let dims = if keeps_axis {
         product.dims.padded(constant.dims.len() - usize::from(rank == 1))
     } else {
         product.dims.without(axis)
     };
-    importer.reshape(&product, dims).map(Value::Computed)
+    composer.reshape(&product, dims).map(Value::Computed)
 }

@@ -10,29 +10,21 @@ mod tail;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::compose::Composer;
 use super::dims::Dims;
-use super::import::{Computed, Importer, Value};
-use super::proto::{AttributeProto, NodeProto};
+use super::import::{Computed, Value};
+use super::proto::{AttributeProto, NodeProto, attribute_type};
 use super::tensor::{Tensor, TensorNumbers};
 use super::{Reason, is_native};
 use leo_network::op::Relu;
 
 pub(super) use tail::tail_function;
 
-/// ONNX's numbers for the kinds of attributes that Leo reads.
-mod kind {
-    pub(super) const FLOAT: i32 = 1;
-    pub(super) const INT: i32 = 2;
-    pub(super) const TENSOR: i32 = 4;
-    pub(super) const FLOATS: i32 = 6;
-    pub(super) const INTS: i32 = 7;
-}
-
 /// How an operator is read.
 #[derive(Clone, Copy)]
 pub(super) struct Lowering {
     /// What it becomes.
-    pub(super) lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>,
+    pub(super) lower: fn(&mut Composer, &Call<'_>) -> Result<Value, Reason>,
     /// Whether it does what Leo is about. Such an operator cannot stand behind one that Leo does not know.
     pub(super) ends_tail: bool,
 }
@@ -66,7 +58,7 @@ const ML_OPERATORS: &[(&str, Lowering)] = &[("Scaler", passive(arithmetic::scale
 
 /// Operators that are refused by name even after the last affine map: linear ones that Leo is yet to learn, and
 /// those that carry graphs of their own.
-const REFUSED: &[&str] = &[
+const REFUSED_OPERATORS: &[&str] = &[
     "AveragePool",
     "Conv",
     "ConvTranspose",
@@ -81,11 +73,11 @@ const REFUSED: &[&str] = &[
     "Scan",
 ];
 
-const fn passive(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+const fn passive(lower: fn(&mut Composer, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
     Lowering { lower, ends_tail: false }
 }
 
-const fn essential(lower: fn(&mut Importer<'_>, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
+const fn essential(lower: fn(&mut Composer, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
     Lowering { lower, ends_tail: true }
 }
 
@@ -101,17 +93,12 @@ pub(super) fn lowering(domain: &str, operator: &str) -> Option<Lowering> {
 
 /// Whether an operator is refused even in the tail.
 pub(super) fn refused_everywhere(operator: &str) -> bool {
-    REFUSED.contains(&operator)
+    REFUSED_OPERATORS.contains(&operator)
 }
 
-/// The names of the operators that Leo has a function for.
-pub(super) fn supported() -> String {
-    OPERATORS.iter().chain(ML_OPERATORS).map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
-fn relu(importer: &mut Importer<'_>, call: &Call<'_>) -> Result<Value, Reason> {
+fn relu(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
     let x = call.computed(0)?;
-    importer.unary(Relu, x).map(Value::Computed)
+    composer.unary(Relu, x).map(Value::Computed)
 }
 
 /// A node with its inputs' values.
@@ -132,17 +119,17 @@ impl Call<'_> {
     }
 
     fn int(&self, name: &str, default: i64) -> Result<i64, Reason> {
-        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::INT)).transpose()?;
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, attribute_type::INT)).transpose()?;
         Ok(attribute.map_or(default, |attribute| attribute.i()))
     }
 
     fn float(&self, name: &str, default: f32) -> Result<f64, Reason> {
-        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOAT)).transpose()?;
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, attribute_type::FLOAT)).transpose()?;
         Ok(f64::from(attribute.map_or(default, |attribute| attribute.f())))
     }
 
     fn floats(&self, name: &str) -> Result<Vec<f64>, Reason> {
-        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, kind::FLOATS)).transpose()?;
+        let attribute = self.attribute(name).map(|attribute| of_kind(attribute, attribute_type::FLOATS)).transpose()?;
         Ok(attribute
             .map_or_else(Vec::new, |attribute| attribute.floats.iter().map(|&float| f64::from(float)).collect()))
     }
@@ -176,7 +163,7 @@ impl Call<'_> {
     /// The whole numbers of an input, or of the attribute that older versions have in its place.
     fn ints(&self, attribute: &str, index: usize) -> Result<Option<Vec<i64>>, Reason> {
         if let Some(attribute) = self.attribute(attribute) {
-            return Ok(Some(of_kind(attribute, kind::INTS)?.ints.clone()));
+            return Ok(Some(of_kind(attribute, attribute_type::INTS)?.ints.clone()));
         }
         if self.optional(index).is_none() {
             return Ok(None);
@@ -234,4 +221,33 @@ fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
         Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
     };
     Reason::Unusable(format!("has an input {index} that should be {wanted}, but is {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::onnx::{NEWEST_OPSET, OLDEST_OPSET};
+
+    /// The names in the first column of a table: capitalised, as operators are.
+    fn named(text: &str) -> BTreeSet<&str> {
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        let words = rows.flat_map(|cell| cell.split([',', ' ']));
+        words.filter(|word| word.starts_with(|c: char| c.is_ascii_uppercase())).collect()
+    }
+
+    #[test]
+    fn the_page_of_what_is_supported_names_every_operator() -> std::io::Result<()> {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/supported.md");
+        let page = std::fs::read_to_string(page)?;
+        let section = |title: &str| page.split("\n## ").find(|part| part.starts_with(title)).unwrap_or_default();
+        let known: BTreeSet<&str> = OPERATORS.iter().chain(ML_OPERATORS).map(|(name, _)| *name).collect();
+        assert_eq!(named(section("Operators\n")), known);
+        let refused = named(section("What is refused\n"));
+        assert!(REFUSED_OPERATORS.iter().all(|name| refused.contains(name)), "{refused:?}");
+        assert!(section("Networks\n").contains(&format!("operator sets {OLDEST_OPSET} to {NEWEST_OPSET}")));
+        Ok(())
+    }
 }

@@ -1,0 +1,251 @@
+//! The certificate: a file with all that a stranger needs to be convinced. `docs/certificate.md` describes it for other
+//! programs.
+//!
+//! In the file, layers are counted from 0, and values of a network have the names that its own file gives them. In
+//! memory, these are a [`LayerId`](leo_network::LayerId) and a [`ValueId`], so that reading what is said of a network
+//! needs that network.
+
+mod entries;
+
+use leo_formats::Model;
+use leo_formats::onnx::{Document, OnnxError};
+use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, WrittenDomain};
+use serde::de::Error;
+use serde::{Deserialize, Serialize};
+
+use crate::correspondence::{Correspondence, Expression};
+use crate::plain::is_plain;
+use crate::proof::{LayerProof, Proof, Status};
+use crate::verify::Refusal;
+pub(crate) use entries::to_hexadecimal;
+use entries::{ClaimEntry, RoleEntry, from_hexadecimal};
+pub use entries::{Point, WrittenProof};
+
+/// What the format is called.
+const FORMAT: &str = "leo certificate";
+/// The version that is written here. The one before has a single delta for each output, and is read as well.
+const VERSION: u32 = 2;
+
+/// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
+/// that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Certificate {
+    format: String,
+    version: u32,
+    /// The SHA-256 of the first network's file.
+    pub first: String,
+    /// The SHA-256 of the second network's file.
+    pub second: String,
+    domain: WrittenDomain,
+    /// For each output, how far its elements can move.
+    pub delta: Vec<Numbers>,
+    /// For each output, how far its elements can move if both networks are evaluated in single precision, in any order
+    /// of summation; `None` if nothing is said of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta_f32: Option<Vec<Numbers>>,
+    /// From the first network to the second, by way of others if there is more than one.
+    pub links: Vec<Link>,
+}
+
+/// Why a file is no certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// It does not have the form.
+    #[error("is not a certificate")]
+    Form(#[from] serde_json::Error),
+    /// It is something else, or from another time.
+    #[error("is not a certificate of a version that this program knows: {0:?}, version {1}")]
+    Version(String, u32),
+}
+
+/// Why two networks agree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    layers: Vec<WrittenLayer>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    points: Vec<Point>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    anchors: Vec<(String, String)>,
+    roles: Vec<Vec<RoleEntry>>,
+    /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+}
+
+/// A layer of the first network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLayer {
+    /// A letter a unit.
+    units: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    linear: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<WrittenProof>,
+    /// Off and on, for each unstable unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    witnesses: Vec<[usize; 2]>,
+    /// Those that do not follow from the letter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    claims: Vec<(usize, ClaimEntry)>,
+}
+
+impl Certificate {
+    /// What links prove of two files on a domain.
+    pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
+        let (format, version, domain) = (FORMAT.to_owned(), VERSION, domain.written());
+        Self { format, version, first, second, domain, delta, delta_f32: None, links }
+    }
+
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    /// If it is not one, or one of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CertificateError> {
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let Head { format, version } = serde_json::from_slice(bytes)?;
+        if format != FORMAT || !(1..=VERSION).contains(&version) {
+            return Err(CertificateError::Version(format, version));
+        }
+        let certificate: Self = serde_json::from_slice(bytes)?;
+        let is_plain_delta = |delta: &Numbers| matches!(delta, Numbers::Same(_));
+        if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
+            return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
+        }
+        if !is_plain(bytes, &certificate)? {
+            return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
+        }
+        Ok(certificate)
+    }
+
+    /// The certificate as a file. A number that is not finite becomes `null`, and the file no certificate.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON, which nothing in a certificate leads to.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CertificateError> {
+        let mut bytes = serde_json::to_vec(self)?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    /// The domain that it is about, of a network that has `inputs` inputs.
+    pub(crate) fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
+        self.domain.domain(inputs)
+    }
+
+    /// The networks between the first and the second, unless one is missing, or is no network.
+    pub(crate) fn networks(&self) -> Result<Vec<Model>, Refusal> {
+        let refuse = |reason: &str| Err(Refusal::Network(reason.to_owned()));
+        let Some((last, others)) = self.links.split_last() else { return refuse("there is no link") };
+        if last.network.is_some() {
+            return refuse("the last link leads to a network of its own");
+        }
+        let mut networks = Vec::new();
+        for link in others {
+            let Some(bytes) = link.network.as_deref().and_then(from_hexadecimal) else {
+                return refuse("a link leads to no network");
+            };
+            // Without a folder: what is not in the certificate does not count.
+            let document = Document::from_bytes(bytes, None).map_err(|error| Refusal::Network(error.to_string()))?;
+            networks.push(Model::from(document));
+        }
+        Ok(networks)
+    }
+}
+
+impl Link {
+    /// Why two networks agree on a domain. If the second is not the certificate's own, the link has to lead to it.
+    ///
+    /// # Errors
+    /// If the second network is to be part of the link, and external data cannot be read any more.
+    pub fn new(
+        domain: &Domain,
+        networks: [&Document; 2],
+        proof: &Proof,
+        pairs: &Correspondence,
+        is_last: bool,
+    ) -> Result<Self, OnnxError> {
+        let [first, second] = networks;
+        let name = |document: &Document, value: ValueId| document.name_of(value).map(str::to_owned);
+        let anchors = pairs.anchors.iter().filter_map(|&(a, b)| Some((name(first, a)?, name(second, b)?)));
+        let layers = first.network().layers().zip(&proof.layers).zip(&pairs.claims).map(|((layer, proof), claims)| {
+            let of = first.network().activation(layer);
+            let units = claims.iter().zip(&proof.units).enumerate();
+            let unusual = units.filter(|(_, (claim, status))| **claim != status.expression(of));
+            WrittenLayer {
+                units: proof.units.iter().map(|status| status.letter(of)).collect(),
+                linear: proof.linear,
+                facts: proof.bounds.iter().map(WrittenProof::new).collect(),
+                witnesses: proof.witnesses.clone(),
+                claims: unusual.map(|(unit, (&claim, _))| (unit, claim.into())).collect(),
+            }
+        });
+        Ok(Self {
+            layers: layers.collect(),
+            points: proof.points.iter().map(|point| Point::new(point, domain)).collect(),
+            anchors: anchors.collect(),
+            roles: pairs.roles.iter().map(|roles| roles.iter().map(|&role| role.into()).collect()).collect(),
+            network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) },
+        })
+    }
+
+    /// What is said of the units of the first network.
+    pub(crate) fn proof(&self, first: &Network, domain: &Domain) -> Result<Proof, Refusal> {
+        let mut layers = Vec::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let refuse = |reason: &str| Refusal::Layer { layer: index, reason: reason.to_owned() };
+            let id = first.layer(index).ok_or_else(|| refuse("there is no such layer"))?;
+            let status = |letter: char| Status::of_letter(letter, first.activation(id));
+            let units = layer.units.chars().map(status).collect::<Option<Vec<Status>>>();
+            let bounds = layer.facts.iter().map(|fact| {
+                let reason = "its case distinction is not whole, or too deep, or about what is not there";
+                fact.bound(first).ok_or_else(|| Refusal::unit(UnitId { layer: id, unit: fact.unit }, reason))
+            });
+            layers.push(LayerProof {
+                units: units.ok_or_else(|| refuse("a letter that stands for nothing"))?,
+                linear: layer.linear,
+                bounds: bounds.collect::<Result<_, Refusal>>()?,
+                witnesses: layer.witnesses.clone(),
+            });
+        }
+        let points = self.points.iter().map(|point| point.numbers(domain)).collect::<Option<Vec<_>>>();
+        let points = points.ok_or_else(|| Refusal::Network("a point that is no corner of the domain".to_owned()))?;
+        Ok(Proof { layers, points })
+    }
+
+    /// What is said of both networks.
+    pub(crate) fn correspondence(&self, first: &Model, second: &Model) -> Result<Correspondence, Refusal> {
+        let network = first.network();
+        let mut claims = Vec::new();
+        for (layer, said) in network.layers().zip(&self.layers) {
+            let of = network.activation(layer);
+            let implied = said.units.chars().filter_map(|letter| Status::of_letter(letter, of));
+            let mut implied: Vec<Expression> = implied.map(|status| status.expression(of)).collect();
+            for &(unit, claim) in &said.claims {
+                let unit = UnitId { layer, unit };
+                let missing = || Refusal::unit(unit, "something is claimed of a unit that is not there");
+                *implied.get_mut(unit.unit).ok_or_else(missing)? = claim.of_layer(layer);
+            }
+            claims.push(implied);
+        }
+        let roles = self.roles.iter().map(|roles| roles.iter().map(|&role| role.into()).collect()).collect();
+        let mut anchors = Vec::new();
+        for (mine, theirs) in &self.anchors {
+            let (Some(mine), Some(theirs)) = (first.value_named(mine), second.value_named(theirs)) else {
+                return Err(Refusal::Network(format!(
+                    "there is no value {mine:?}, or no {theirs:?} in the other network"
+                )));
+            };
+            anchors.push((mine, theirs));
+        }
+        Ok(Correspondence { anchors, claims, roles })
+    }
+}
