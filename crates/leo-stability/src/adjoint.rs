@@ -1,5 +1,6 @@
-//! The way back through a network, which gradients, relaxed bounds and reduced networks all take: linear functions of a value become
-//! linear functions of what it was computed from, until only the input is left.
+//! The way back through a network, which gradients, relaxed bounds and reduced networks all take: linear functions of a
+//! value become linear functions of what it was computed from, until only the input is left. It applies the adjoint of
+//! each affine map, as backpropagation does.
 //!
 //! In plain floating point: what is found this way are proposals, and the checker decides what they are worth.
 

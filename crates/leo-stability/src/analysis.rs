@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use leo_check::{BoundProof, Checker, LayerProof, Proof, Range, Relaxation, SplitTree, Status, Target};
+use leo_check::{BoundProof, Checker, Range, Relaxation, SplitTree, Status, Target};
 use leo_network::op::{ActionKind, Op};
-use leo_network::{Domain, DomainError, LayerId, Network, Step, UnitId, ValueMap};
+use leo_network::{Domain, DomainError, LayerId, Network, Step, ValueId, ValueMap};
 use rayon::prelude::*;
 
 use crate::bounds::input_layer::InputLayer;
 use crate::bounds::{BoundProblem, KnownRanges};
 use crate::budget::{Budget, Limits};
-use crate::checkpoint::{Checkpoint, RecalledLayer, UnfinishedTree};
+use crate::checkpoint::{Checkpoint, UnfinishedTree};
 use crate::proof_log::ProofLog;
 use crate::search::reduced::Reduced;
 use crate::search::solver::Program;
@@ -20,12 +20,12 @@ use crate::search::{Claim, SearchOutcome};
 use crate::technique::{Cost, Technique, TechniqueStep, pipeline};
 use crate::verdict::Verdict;
 use crate::witness::{Probe, Witnesses};
-use crate::{Analysis, AnalysisOptions, Engine, HAS_SOLVER, Layer, StopReason, Unit};
+use crate::{Analysis, AnalysisOptions, Engine, HAS_SOLVER, StopReason};
 
 /// Into how many pieces the domain may be cut for one bound.
 pub(crate) const PIECES: usize = 20_000;
 /// How many bounds are proved between two looks at the clock.
-const BOUNDS_AT_ONCE: usize = 4096;
+pub(crate) const BOUNDS_AT_ONCE: usize = 4096;
 /// How much time must be left for a search that had too little of it.
 const WORTH_GOING_ON: Duration = Duration::from_secs(2);
 
@@ -46,13 +46,14 @@ pub(crate) fn run<'n>(
         recalled: options.checkpoint.cloned(),
         front: None,
         narrow: 0,
+        outputs: network.outputs().iter().map(|&value| (value, ProofLog::default())).collect(),
         stages: Vec::new(),
         stage: LayerState::default(),
         decided_before: 0,
         times: BTreeMap::new(),
         clock: Instant::now(),
     };
-    run.look_around()?;
+    run.sample_domain()?;
     let steps = pipeline(options.engine);
     loop {
         match run.checker.next_layer() {
@@ -65,7 +66,12 @@ pub(crate) fn run<'n>(
                 // What a layer found before its time was up is there still.
                 run.work(steps.iter().filter(|step| step.cost != Cost::Nothing && !step.technique.is_plain));
             }
-            None => return Ok(run.finish()),
+            None => {
+                if options.engine == Engine::Tighten {
+                    run.tighten();
+                }
+                return Ok(run.finish());
+            }
         }
     }
 }
@@ -84,16 +90,18 @@ pub(crate) struct Analyzer<'a, 'n> {
     /// What an earlier analysis has found, or this one, before it began again.
     pub(crate) recalled: Option<Checkpoint>,
     /// The first layer, once its ranges are known, if its lines can be tilted.
-    front: Option<Arc<InputLayer>>,
+    pub(crate) front: Option<Arc<InputLayer>>,
     /// How many layers have ranges, or shall have them, that are as narrow as lines can make them.
     pub(crate) narrow: usize,
+    /// How bounds of the outputs were proved.
+    pub(crate) outputs: Vec<(ValueId, ProofLog)>,
     /// The layers before.
-    stages: Vec<LayerState>,
+    pub(crate) stages: Vec<LayerState>,
     pub(crate) stage: LayerState,
     /// How many units of the layers before are decided.
-    decided_before: usize,
+    pub(crate) decided_before: usize,
     /// How long each technique took, in all layers.
-    times: BTreeMap<Technique, Duration>,
+    pub(crate) times: BTreeMap<Technique, Duration>,
     /// When it left the last layer.
     clock: Instant,
 }
@@ -113,30 +121,31 @@ pub(crate) struct LayerState {
     pub(crate) forgotten: bool,
     /// What is before it, for a solver, once that was asked for.
     reduced: OnceLock<Option<Arc<Reduced>>>,
-    time: Duration,
+    pub(crate) time: Duration,
 }
 
 impl LayerState {
     /// How many of the layer's units are decided.
-    fn decided(&self) -> usize {
+    pub(crate) fn decided(&self) -> usize {
         self.verdicts.iter().filter(|verdict| verdict.is_some()).count()
     }
 }
 
 impl<'n> Analyzer<'_, 'n> {
     /// Looks at points, before the first layer.
-    fn look_around(&mut self) -> Result<(), DomainError> {
+    fn sample_domain(&mut self) -> Result<(), DomainError> {
         self.narrow = self.narrow_layers();
         if let Some(state) = &self.recalled {
-            self.witnesses.look_at(&state.points(self.checker.domain()));
+            self.witnesses.evaluate_points(&state.points(self.checker.domain()));
         }
-        if self.options.engine == Engine::Milp || self.network.layers().len() == 0 || self.budget.is_exhausted() {
+        let looks = matches!(self.options.engine, Engine::Auto | Engine::Bounds);
+        if !looks || self.network.layers().len() == 0 || self.budget.is_exhausted() {
             return Ok(());
         }
         if let Some(samples) = self.options.samples {
-            self.witnesses.look_at_samples(samples, &self.budget)?;
+            self.witnesses.evaluate_samples(samples, &self.budget)?;
         }
-        self.timed(Technique::WITNESS, |run| run.witnesses.look_around(run.options.seed));
+        self.timed(Technique::WITNESS, |run| run.witnesses.sample_domain(run.options.seed));
         Ok(())
     }
 
@@ -153,10 +162,15 @@ impl<'n> Analyzer<'_, 'n> {
         let verdicts = vec![None; self.network.width(layer)];
         self.stage = LayerState { layer, verdicts, ..LayerState::default() };
         if layer.index() == 1 {
-            let bounds = self.checker.domain().as_box();
-            self.front =
-                bounds.and_then(|bounds| InputLayer::new(self.network, bounds, self.checker.ranges())).map(Arc::new);
+            self.find_front();
         }
+    }
+
+    /// Looks at the first layer, once its ranges are as they shall be.
+    pub(crate) fn find_front(&mut self) {
+        let bounds = self.checker.domain().as_box();
+        self.front =
+            bounds.and_then(|bounds| InputLayer::new(self.network, bounds, self.checker.ranges())).map(Arc::new);
     }
 
     /// Tries steps on the layer it is at, unless one of them leads back to an earlier one, and leaves it.
@@ -204,14 +218,14 @@ impl<'n> Analyzer<'_, 'n> {
     /// Whether a layer had too little time, although there is some left: each search has only its share, and the layers
     /// after may have left some of theirs.
     fn has_time_left_over(&self) -> bool {
-        self.options.engine != Engine::Milp
+        matches!(self.options.engine, Engine::Auto | Engine::Bounds)
             && self.first_open().is_some()
             && self.limits.stopped() == Some(StopReason::OutOfTime)
             && self.limits.whole().time_left().is_some_and(|left| left > WORTH_GOING_ON)
     }
 
     /// The first layer with a unit that is undecided.
-    fn first_open(&self) -> Option<LayerId> {
+    pub(crate) fn first_open(&self) -> Option<LayerId> {
         self.stages.iter().find(|stage| stage.verdicts.contains(&None)).map(|stage| stage.layer)
     }
 
@@ -226,81 +240,6 @@ impl<'n> Analyzer<'_, 'n> {
         }
     }
 
-    /// All that came of it.
-    fn finish(mut self) -> Analysis<'n> {
-        if let Some(observer) = self.options.observer.filter(|observer| observer.keeps()) {
-            observer.keep(&self.state().to_bytes());
-        }
-        let stopped = self.limits.stopped().filter(|_| self.first_open().is_some());
-        let stages = std::mem::take(&mut self.stages);
-        let layers: Vec<Layer> = stages.iter().map(|stage| self.layer(stage)).collect();
-        let proofs =
-            stages.into_iter().zip(&layers).map(|(stage, layer)| self.layer_proof(stage, &layer.units)).collect();
-        let proof = self.proof(proofs);
-        Analysis { layers, stopped, steps: self.times, facts: self.checker.finish(), proof }
-    }
-
-    /// All that was found out, for another analysis.
-    fn state(&self) -> Checkpoint {
-        let mut state = Checkpoint::new(&self.witnesses.points(), self.checker.domain());
-        for stage in &self.stages {
-            if stage.forgotten {
-                state.take_from(self.recalled.as_ref());
-                continue;
-            }
-            let (linear, bounds) = stage.record.proved();
-            let (bounds, drafts) = (bounds.to_vec(), stage.drafts.clone());
-            let undecided = stage.verdicts.len() - stage.decided();
-            state.keep(&RecalledLayer { linear, narrow: stage.narrow, bounds, drafts }, undecided);
-        }
-        state
-    }
-
-    /// What was found out about a layer.
-    fn layer(&self, stage: &LayerState) -> Layer {
-        let units = (0..stage.verdicts.len()).map(|unit| self.unit(stage, unit)).collect();
-        Layer { id: stage.layer, units, time: stage.time }
-    }
-
-    /// How to prove again what is known of a layer.
-    fn layer_proof(&self, stage: LayerState, units: &[Unit]) -> LayerProof {
-        let is_shown =
-            |unit: usize| self.options.shown && units[unit].status == Status::Unstable && !units[unit].trusted;
-        stage.record.finish(stage.layer, (self.network, self.checker.ranges()), is_shown)
-    }
-
-    /// How to prove again what is known of all layers: with inputs for units that can be on or off.
-    fn proof(&self, mut layers: Vec<LayerProof>) -> Proof {
-        let mut unstable = Vec::new();
-        for (layer, proof) in self.network.layers().zip(&layers) {
-            let units = proof.units.iter().enumerate().filter(|(_, status)| **status == Status::Unstable);
-            unstable.extend(units.map(|(unit, _)| UnitId { layer, unit }));
-        }
-        let (points, shown) = self.witnesses.cover(&unstable);
-        for (UnitId { layer, unit }, shown) in unstable.into_iter().zip(shown) {
-            match shown {
-                Some(shown) => layers[layer.index()].witnesses.push(shown),
-                None => layers[layer.index()].units[unit] = Status::Undecided,
-            }
-        }
-        Proof { layers, points }
-    }
-
-    fn unit(&self, stage: &LayerState, unit: usize) -> Unit {
-        let (range, verdict) = (self.checker.range(stage.layer), stage.verdicts[unit]);
-        let status = verdict.map_or(Status::Undecided, |verdict| verdict.status);
-        let trusted = verdict.is_some_and(|verdict| verdict.trusted);
-        let shown = self.options.witnesses && status == Status::Unstable && !trusted;
-        Unit {
-            status,
-            by: verdict.map(|verdict| verdict.by),
-            trusted,
-            lower: range.lower[unit],
-            upper: range.upper[unit],
-            witnesses: shown.then(|| self.witnesses.of(stage.layer, unit)),
-        }
-    }
-
     /// Of how many layers that need time this one is the first.
     pub(crate) fn parts(&self) -> usize {
         let others = match &self.recalled {
@@ -311,10 +250,11 @@ impl<'n> Analyzer<'_, 'n> {
     }
 
     /// Works on a step, and takes its time.
-    fn timed(&mut self, step: Technique, work: impl FnOnce(&mut Self)) {
+    pub(crate) fn timed<T>(&mut self, step: Technique, work: impl FnOnce(&mut Self) -> T) -> T {
         let start = Instant::now();
-        work(self);
+        let done = work(self);
         *self.times.entry(step).or_default() += start.elapsed();
+        done
     }
 
     /// Whether there is anything left to do in this layer, and time for it.
@@ -324,7 +264,7 @@ impl<'n> Analyzer<'_, 'n> {
 
     /// What is before the layer, for a solver, if one is to be asked.
     pub(crate) fn reduced(&self) -> Option<&Arc<Reduced>> {
-        let asks_solver = HAS_SOLVER && self.options.engine != Engine::Bounds;
+        let asks_solver = HAS_SOLVER && matches!(self.options.engine, Engine::Auto | Engine::Milp);
         let new = || if asks_solver { self.reduced_by(self.checker.ranges()) } else { None };
         self.stage.reduced.get_or_init(new).as_ref()
     }
@@ -376,18 +316,27 @@ impl<'n> Analyzer<'_, 'n> {
 
     /// What bounds of the layer are found from.
     pub(crate) fn known(&self) -> KnownRanges<'_> {
-        let (network, domain, ranges) = (self.network, self.checker.domain(), self.checker.ranges());
-        KnownRanges { network, domain, layer: self.stage.layer, ranges }
+        self.known_of(self.network.pre_activation(self.stage.layer))
+    }
+
+    /// What bounds of a value are found from.
+    pub(crate) fn known_of(&self, value: ValueId) -> KnownRanges<'_> {
+        KnownRanges { network: self.network, domain: self.checker.domain(), value, ranges: self.checker.ranges() }
     }
 
     /// What is asked about a bound.
     pub(crate) fn question(&self, target: Target) -> BoundProblem<'_> {
-        let front = self.front.as_ref().filter(|front| front.layer < self.stage.layer);
-        BoundProblem { known: self.known(), target, front, budget: &self.budget }
+        self.question_of(self.network.pre_activation(self.stage.layer), target)
     }
 
-    /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In a row of so many, one may
-    /// hand over a linear program to the next.
+    /// What is asked about a bound of a value.
+    pub(crate) fn question_of(&self, value: ValueId, target: Target) -> BoundProblem<'_> {
+        let front = self.front.as_ref().filter(|front| self.network.output_of(front.layer) <= value);
+        BoundProblem { known: self.known_of(value), target, front, budget: &self.budget }
+    }
+
+    /// Works on some bounds, on all threads, and lets the checker decide what the outcomes are worth. In groups of
+    /// `row`, each may hand over a linear program to the next.
     pub(crate) fn attempt(
         &mut self,
         by: Technique,
@@ -425,7 +374,7 @@ impl<'n> Analyzer<'_, 'n> {
         for (target, outcome, claim) in outcomes {
             match outcome {
                 SearchOutcome::Proved(tree) => trees.push(BoundProof { target, tree }),
-                SearchOutcome::Refuted(point) => self.witnesses.look_at(&point),
+                SearchOutcome::Refuted(point) => self.witnesses.evaluate_points(&point),
                 SearchOutcome::Open => {}
             }
             claims.extend(claim.map(|claim| (target, claim)));
@@ -490,8 +439,8 @@ pub(crate) fn leaf(lines: Relaxation) -> SplitTree {
     SplitTree::Leaf { multipliers: Vec::new(), lines }
 }
 
-/// Whether no interval arithmetic before a layer, or since the layer before, loses anything but by rounding: every element of every value on the way depends on inputs of
-/// its own, until one matrix brings them together.
+/// Whether no interval arithmetic before a layer, or since the layer before, loses anything but by rounding: every
+/// element of every value on the way depends on inputs of its own, until one matrix brings them together.
 pub(crate) fn has_exact_intervals(network: &Network, layer: LayerId) -> bool {
     let mut value = network.pre_activation(layer);
     let mut products = 0;

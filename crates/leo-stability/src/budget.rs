@@ -39,7 +39,12 @@ impl<'a> Limits<'a> {
         Budget { limits: self, deadline: self.deadline, exhausted: AtomicBool::new(false) }
     }
 
-    /// Of the time that is left, one part of so many.
+    /// Everything, however late it is.
+    pub(crate) fn timeless(&self) -> Budget<'_> {
+        Budget { deadline: None, ..self.whole() }
+    }
+
+    /// Of the time that is left, one of `parts` equal parts.
     pub(crate) fn part(&self, parts: usize) -> Budget<'_> {
         let now = Instant::now();
         let share = |deadline: Instant| {

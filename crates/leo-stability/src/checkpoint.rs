@@ -1,7 +1,7 @@
-//! What an analysis has found, so that another one can go on from there.
+//! What an analysis has found, so that another one can go on from there: a checkpoint.
 //!
-//! Nothing in it is believed: bounds are proved again, points are looked at again, and a case distinction that was begun counts only once it is
-//! whole and the checker has accepted it.
+//! Nothing in it is believed: bounds are proved again, points are looked at again, and a case distinction that was
+//! begun counts only once it is whole and the checker has accepted it.
 
 use leo_check::{BoundProof, Point, WrittenProof};
 use leo_network::{Domain, LayerId, Network};
@@ -21,7 +21,7 @@ pub struct Checkpoint {
 struct LayerCheckpoint {
     /// Whether all linear bounds with the default slopes were proved.
     linear: bool,
-    /// Whether its ranges are as narrow as lines can make them.
+    /// Whether its ranges are as narrow as lines can make them: its intermediate bounds were tightened.
     narrow: bool,
     facts: Vec<WrittenProof>,
     begun: Vec<UnfinishedFact>,

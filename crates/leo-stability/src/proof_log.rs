@@ -1,6 +1,6 @@
-//! What the checker was made to prove, so that another one can prove it again.
+//! What the checker was made to prove, so that another one can prove it again: the proof log of an analysis.
 
-use leo_check::{BoundProof, LayerProof, Range, Side, SplitTree, Status, Target, default_slope, touched};
+use leo_check::{BoundProof, LayerProof, Range, Relaxation, Side, SplitTree, Status, Target, default_slope, touched};
 use leo_network::{LayerId, Network, UnitId, ValueMap};
 
 /// What was proved of a layer's units, in the making.
@@ -16,8 +16,8 @@ impl ProofLog {
         self.linear = true;
     }
 
-    /// Some bounds were proved. Those that were better than what was known are kept, instead of what was better before. `ranges` are what is proved of the values
-    /// before the layer.
+    /// Some bounds were proved. Those that were better than what was known are kept, instead of what was better before.
+    /// `ranges` are what is proved of the values before the layer.
     pub(crate) fn note(
         &mut self,
         before: &Range,
@@ -56,7 +56,17 @@ impl ProofLog {
         LayerProof { units, linear: self.linear, bounds: self.bounds, witnesses: Vec::new() }
     }
 
-    /// What was proved, with all slopes, whatever the default may be another time: whether all linear bounds were, and all others.
+    /// The lines that prove a bound best, if it took more than the default ones.
+    pub(crate) fn lines(&self, target: Target) -> Option<&Relaxation> {
+        let bound = self.bounds.iter().find(|bound| bound.target == target)?;
+        match &bound.tree {
+            SplitTree::Leaf { lines, .. } => Some(lines),
+            SplitTree::Split { .. } => None,
+        }
+    }
+
+    /// What was proved, with all slopes, whatever the default may be another time: whether all linear bounds were, and
+    /// all others.
     pub(crate) fn proved(&self) -> (bool, &[BoundProof]) {
         (self.linear, &self.bounds)
     }

@@ -11,7 +11,8 @@ pub struct Unit {
     pub status: Status,
     /// What decided it, if anything did.
     pub by: Option<Technique>,
-    /// Whether the verdict is only what a solver said, which no proof or input confirms; see [`crate::AnalysisOptions::trust_solver`].
+    /// Whether the verdict is only what a solver said, which no proof or input confirms; see
+    /// [`crate::AnalysisOptions::trust_solver`].
     pub trusted: bool,
     /// Proved: its pre-activation is nowhere less on the domain.
     pub lower: f64,

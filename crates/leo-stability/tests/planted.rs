@@ -1,8 +1,9 @@
 //! Verdicts against exhaustive enumeration, for networks with several inputs.
 //!
-//! A pre-activation is a piecewise linear function of the input, so its extremes lie at corners of its pieces: where as many of the
-//! planes that bound the pieces meet as there are inputs. The planes are the faces of the box, and those where a unit of an earlier
-//! layer turns on, which depend on which units before it are on. Rational arithmetic finds all of them.
+//! A pre-activation is a piecewise linear function of the input, so its extremes lie at corners of its pieces: where as
+//! many of the planes that bound the pieces meet as there are inputs. The planes are the faces of the box, and those
+//! where a unit of an earlier layer turns on, which depend on which units before it are on. Rational arithmetic finds
+//! all of them.
 
 use fastrand::Rng;
 use leo_network::op::{Dense, Matrix, Relu};
@@ -214,9 +215,10 @@ fn truth((least, most): &(Ratio, Ratio)) -> &'static [Status] {
 /// How near to 0 an extreme may be for a unit to be left undecided.
 ///
 /// Proofs and points are made of doubles, and an extreme of 0 between the corners of the box may need thirds.
-const ROUNDING: f64 = 1e-13;
+const ROUNDING_TOLERANCE: f64 = 1e-13;
 
-/// No verdict is wrong, and nothing is left open unless an extreme is within `margin` of 0, for a range of size 1. Without a margin, anything may be.
+/// No verdict is wrong, and nothing is left open unless an extreme is within `margin` of 0, for a range of size 1.
+/// Without a margin, anything may be.
 fn check(seed: u64, inputs: usize, widths: &[usize], engine: Engine, margin: Option<f64>) -> Result<(), TestCaseError> {
     let mut random = Rng::with_seed(seed);
     let domain = random_domain(&mut random, inputs);
@@ -276,12 +278,13 @@ proptest! {
     }
 }
 
-/// Of units that are stable or unstable by 1e-9, a few in a hundred thousand need numbers that a solver's tolerance does not give. Not among these.
+/// Of units that are stable or unstable by 1e-9, a few in a hundred thousand need numbers that a solver's tolerance
+/// does not give. Not among these.
 #[test]
 fn barely_stable_and_barely_unstable_units_are_decided() {
     for seed in (0..200_u64).map(|seed| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)) {
         for (inputs, widths) in [(2, &[3, 3, 4][..]), (3, &[4, 5])] {
-            check(seed, inputs, widths, Engine::Auto, margin(ROUNDING)).expect("all are");
+            check(seed, inputs, widths, Engine::Auto, margin(ROUNDING_TOLERANCE)).expect("all are");
         }
     }
 }

@@ -15,8 +15,8 @@ fn layer(rows: &[Vec<f64>], biases: Vec<f64>) -> Result<Network, NetworkError> {
     builder.finish(vec![h])
 }
 
-/// Solvers work to tolerances of about 1e-6. One that the paper used calls this unit always off: its weights are near 1e-7, its bias is near -6e-6, and
-/// its maximum is 2.7e-6.
+/// Solvers work to tolerances of about 1e-6. One that the paper used calls this unit always off: its weights are near
+/// 1e-7, its bias is near -6e-6, and its maximum is 2.7e-6.
 #[test]
 fn a_unit_just_above_zero_is_not_taken_for_stable() -> Anything {
     let weights: Vec<f64> =
@@ -52,8 +52,8 @@ fn what_no_line_shows_a_case_distinction_proves() -> Result<(), Box<dyn std::err
     assert_eq!((unit.status, unit.by), (Status::OFF, Some(Technique::SPLIT)), "{unit:?}");
     Ok(())
 }
-/// One weight is -1, and all others are so small that a solver's tolerance swallows them: it takes the unit for always off. With the first input at 0 and
-/// the others at 1 it is on.
+/// One weight is -1, and all others are so small that a solver's tolerance swallows them: it takes the unit for always
+/// off. With the first input at 0 and the others at 1 it is on.
 #[test]
 fn a_solver_alone_is_wrong_where_weights_are_below_its_tolerance() -> Anything {
     let mut weights = vec![1e-8; 784];
@@ -92,7 +92,7 @@ fn answers_do_not_depend_on_the_number_of_threads() -> Anything {
     let domain = Domain::uniform(12, -0.5, 0.5)?;
     let answers = |threads: usize| -> Result<_, Box<dyn std::error::Error>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        let options = AnalysisOptions { witnesses: true, nodes: Some(50), ..AnalysisOptions::default() };
+        let options = AnalysisOptions { report_witnesses: true, nodes: Some(50), ..AnalysisOptions::default() };
         let analysis = pool.install(|| analyze(&network, &domain, &options))?;
         Ok(analysis.layers.into_iter().map(|layer| layer.units).collect::<Vec<_>>())
     };

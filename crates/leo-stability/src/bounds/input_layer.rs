@@ -1,13 +1,20 @@
-//! The first layer, where every input lies in a range of its own, and lines above units can follow the units closely ([`MixedInequality`]).
+//! The first layer, where every input lies in a range of its own, and lines above units can follow the units closely
+//! ([`MixedInequality`]).
 //!
-//! The concave envelope of a unit `max(0, w x + b)` over the box is known (Anderson et al. 2020). With each input written as its share of the box's
-//! width, `x` from 0 to 1, and `r` the share of the way to the end where `w x` is greatest, it is the maximum over `p` from 0 to 1 of
+//! The concave envelope of a unit `max(0, w x + b)` over the box is known (Anderson et al. 2020, arXiv:1811.01988).
+//! With each input written as its share of the box's width, `x` from 0 to 1, and `r` the share of the way to the end
+//! where `w x` is greatest, it is the maximum over `p` from 0 to 1 of
 //!
 //! `p top - sum of |w_i| max(0, p - r_i)`, where `top` is the greatest pre-activation.
 //!
-//! So a linear program over these envelopes has only the inputs and one `p` for each unit as its variables, and the function
-//! that is maximised is concave, and a sum of functions of a single input and a single `p`. Made smooth, over differences of [`Tilted::softness`], it is climbed fast, each variable with a
-//! step of its own; and at every point its gradient is a set of lines, which give a bound. The best point gives, nearly, the best bound.
+//! So a linear program over these envelopes has only the inputs and one `p` for each unit as its variables, and the
+//! function that is maximised is concave, and a sum of functions of a single input and a single `p`. Made smooth
+//! (Nesterov 2005), over differences of [`Tilted::softness`], it is climbed fast, by accelerated projected gradients
+//! (Nesterov 1983, FISTA of Beck and Teboulle 2009), each variable with a step of its own; and at every point its
+//! gradient is a set of lines, which give a bound. The best point gives, nearly, the best bound.
+//!
+//! Tjandraatmadja et al. (2020, arXiv:2006.14076) bound networks by the same inequalities, as cutting planes of a
+//! linear program (OptC2V) or by one for each unit in a pass backward (FastC2V).
 
 use std::sync::Arc;
 
@@ -19,7 +26,8 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::adjoint;
 use crate::bounds::relaxed::is_open;
 
-/// The most numbers that are worked on side by side. Rows are as long as a multiple of it, with zeros at the end.
+/// How many numbers are worked on side by side at the most. Rows are as long as a multiple of it, with zeros at the
+/// end.
 const LANES: usize = 8;
 
 /// The nearest share that a proof may have.
@@ -32,7 +40,7 @@ pub(crate) fn short_slope(slope: f64) -> f64 {
     (slope.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
 }
 
-/// The units of the first layer that can be on or off, as functions of shares of the box's widths.
+/// The units of the first layer that may be unstable, as functions of shares of the box's widths.
 pub(crate) struct InputLayer {
     pub(crate) layer: LayerId,
     /// Which units these are.
@@ -52,7 +60,8 @@ pub(crate) struct InputLayer {
 }
 
 impl InputLayer {
-    /// The first layer, if its units are affine functions of inputs that do not meet before one matrix brings them together.
+    /// The first layer, if its units are affine functions of inputs that do not meet before one matrix brings them
+    /// together.
     pub(crate) fn new(network: &Network, bounds: &Bounds, ranges: &ValueMap<Range>) -> Option<Self> {
         let layer = network.layers().next()?;
         let (_, operand) = MixedInequality::map(network, layer)?;
@@ -81,7 +90,7 @@ impl InputLayer {
         is_finite.then_some(Self { layer, units, width, weights, bases, sizes, tops, is_reversed })
     }
 
-    /// How many inputs there are, with those that make whole groups of them.
+    /// How many inputs there are, filled up to whole groups of [`LANES`].
     fn stride(&self) -> usize {
         self.is_reversed.len().next_multiple_of(LANES)
     }
@@ -91,8 +100,8 @@ impl InputLayer {
     }
 }
 
-/// For each element of a value whether it falls as the input grows that it is made from, if it is made from one input, and all of them are in the
-/// same order.
+/// For each element of a value whether it falls as the input grows that it is made from, if it is made from one input,
+/// and all of them are in the same order.
 fn reversals(network: &Network, mut value: ValueId) -> Option<Vec<bool>> {
     let mut reversed = vec![false; network.input().elements()];
     while let Some(node) = value.node().map(|node| &network.nodes()[node]) {
@@ -123,11 +132,13 @@ pub(crate) struct Tilted {
     last_position: Vec<f64>,
     last_on: Vec<f64>,
     momentum: f64,
-    /// In the last substitution: the coefficients that the lines made of shares of inputs; for each input, and for each unit, how far the
-    /// gradient changes at the most if it moves by the softness; and the gradient with respect to `on`.
+    /// In the last substitution, the coefficients that the lines made of shares of inputs.
     flow: Vec<f64>,
+    /// For each input, how far the gradient changed there at the most if the input moved by the softness.
     curvature: Vec<f64>,
+    /// The gradient there with respect to `on`.
     lack: Vec<f64>,
+    /// For each unit, how far the gradient changed there at the most if `on` moved by the softness.
     weight_of_unit: Vec<f64>,
 }
 
@@ -179,8 +190,9 @@ impl Tilted {
         self.momentum = 1.0;
     }
 
-    /// Takes the coefficients of the units that are still open, and leaves 0 instead. For each it is told the unit, a slope if the coefficient is
-    /// negative, and the line's value at the position. Returns what the constants of the lines add up to.
+    /// Takes the coefficients of the units that may still be unstable, as `is_open` says, from `flow`, and leaves 0
+    /// instead. For each, `tell` is given the unit, a slope if the coefficient is negative, and the line's value at the
+    /// position. Returns what the constants of the lines add up to.
     pub(crate) fn take(
         &mut self,
         flow: &mut [f64],
@@ -223,7 +235,8 @@ impl Tilted {
         total
     }
 
-    /// What the lines made of inputs, as coefficients of the inputs themselves, is added to others. With the constant that belongs to it.
+    /// What the lines made of inputs, as coefficients of the inputs themselves, is added to others. With the constant
+    /// that belongs to it.
     pub(crate) fn give(&self, input: &Range, coefficients: &mut [f64]) -> f64 {
         let mut constant = 0.0;
         for (index, (c, flow)) in coefficients.iter_mut().zip(&self.flow).enumerate() {
@@ -292,7 +305,8 @@ struct CoefficientSums {
     value: f64,
 }
 
-/// Adds a line, times a coefficient, to what is made of the inputs. Like the others, it is compiled for several generations of processors.
+/// Adds a line, times a coefficient, to what is made of the inputs. Like the others, it is compiled for several
+/// generations of processors.
 struct AddLine<'a> {
     weights: &'a [f64],
     scaled: &'a [f64],

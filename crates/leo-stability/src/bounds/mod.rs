@@ -8,22 +8,23 @@ pub(crate) mod slopes;
 use std::sync::Arc;
 
 use leo_check::{Range, Target};
-use leo_network::{Domain, LayerId, Network, ValueMap};
+use leo_network::{Domain, Network, ValueId, ValueMap};
 
 use crate::budget::Budget;
 use input_layer::InputLayer;
 
-/// What bounds of a layer's units are found from.
+/// What bounds of a value's elements are found from.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownRanges<'a> {
     pub(crate) network: &'a Network,
     pub(crate) domain: &'a Domain,
-    pub(crate) layer: LayerId,
+    /// A layer's pre-activations, or an output.
+    pub(crate) value: ValueId,
     /// What is proved of the values before, on the domain or on a piece of it.
     pub(crate) ranges: &'a ValueMap<Range>,
 }
 
-/// A bound of a layer's unit that is to be found.
+/// A bound that is to be found.
 #[derive(Clone, Copy)]
 pub(crate) struct BoundProblem<'a> {
     pub(crate) known: KnownRanges<'a>,

@@ -1,10 +1,14 @@
 //! The best choice of lines and multipliers for a single bound, on the domain or on a piece of it.
 //!
-//! A linear bound chooses slopes for lines below units, [tilts](crate::bounds::front) lines above units of the first layer, and has multipliers for signs that are known on its piece. Each step substitutes
-//! backward, evaluates the relaxed network at the position that the lines are near to, and moves everything at once: the position uphill, with momentum; each slope up where its unit's
-//! pre-activation is positive there, and down where it is negative; each multiplier up where the sign is not what it should be.
+//! A linear bound chooses slopes for lines below units (alpha-CROWN, Xu et al. 2021), [tilts](crate::bounds::input_layer)
+//! lines above units of the first layer (Anderson et al. 2020), and has multipliers for signs that are known on its
+//! piece (beta-CROWN, Wang et al. 2021, arXiv:2103.06624). Each step substitutes backward, evaluates the relaxed
+//! network at the position that the lines are near to, and moves everything at once: the position uphill, with
+//! momentum; each slope up where its unit's pre-activation is positive there, and down where it is negative; each
+//! multiplier up where the sign is not what it should be.
 //!
-//! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is below 0.
+//! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is
+//! below 0.
 
 use leo_check::{Range, Relaxation, Target};
 
@@ -14,26 +18,30 @@ use super::BoundProblem;
 use crate::bounds::input_layer::{Tilted, short_slope};
 use crate::bounds::relaxed::{RelaxationParameters, RelaxedPass, is_free, is_open, within};
 
-/// How much of the last change goes into the next.
+/// What part of the last change goes into the next.
 const MOMENTUM: f64 = 0.7;
-/// How far slopes go if the pre-activation is as large as its range is wide, and multipliers, as a part of the layer's typical coefficient.
+/// How far a slope goes in a step if the pre-activation is as large as its range is wide.
 const SLOPE_RATE: f64 = 3.0;
+/// How far a multiplier goes in such a step, in typical coefficients of its layer.
 const MULTIPLIER_RATE: f64 = 3.0;
 /// The largest multiplier, in typical coefficients: more would drown the bound in rounding.
-const LARGEST: f64 = 1e4;
+const MAX_MULTIPLIER: f64 = 1e4;
 /// How far rounding moves a sum, as a part of its terms.
-const ROUNDING: f64 = 1e-13;
-/// How many steps are taken at the most; after so many it is seen whether that made the bound better by at least such a part of it.
-const STEPS: usize = 60;
-const CHECK_EVERY: usize = 10;
-const ENOUGH: f64 = 3e-3;
-/// How soft tilted lines are at the end, and how fast they come there.
+const ROUNDING_ERROR: f64 = 1e-13;
+/// How many steps are taken at the most.
+const MAX_STEPS: usize = 60;
+/// After how many steps it is seen, again and again, whether they were worth it.
+const CHECK_INTERVAL: usize = 10;
+/// By what part of itself a bound must have become better from one check to the next for the search to go on.
+const MIN_GAIN: f64 = 3e-3;
+/// How soft tilted lines are at the end.
 const LAST_SOFTNESS: f64 = 0.1;
-const SOFTENING: f64 = 0.85;
-
-/// Where the bound got worse by so much of what it was at first, it goes back to the best, and on with such a part of the pace.
-const TOO_MUCH: f64 = 0.3;
-const SLOWER: f64 = 0.5;
+/// What is left of the softness of tilted lines after a step, until it is [`LAST_SOFTNESS`].
+const SOFTNESS_DECAY: f64 = 0.85;
+/// By what part of the first bound a bound may be worse than the best one before the search goes back to that.
+const MAX_SETBACK: f64 = 0.3;
+/// What is left of the pace after going back.
+const PACE_DECAY: f64 = 0.5;
 
 /// A bound in the making.
 pub(crate) struct Refinement<'p, 'a> {
@@ -75,9 +83,9 @@ impl<'p, 'a> Refinement<'p, 'a> {
         if bound < self.least || self.best.is_none() {
             self.least = bound;
             self.best = Some(self.pass.choice());
-        } else if bound > self.least + TOO_MUCH * self.first.abs() && self.pace > 1e-3 {
+        } else if bound > self.least + MAX_SETBACK * self.first.abs() && self.pace > 1e-3 {
             self.rest_at_best();
-            self.pace *= SLOWER;
+            self.pace *= PACE_DECAY;
             return self.pass.backward(&[self.target])[0];
         }
         bound
@@ -87,7 +95,7 @@ impl<'p, 'a> Refinement<'p, 'a> {
     pub(crate) fn noise(&self) -> f64 {
         let Range { lower, upper } = self.pass.input();
         let sizes = lower.iter().zip(upper).map(|(lower, upper)| upper.max(-lower));
-        ROUNDING * self.pass.coefficients.iter().zip(sizes).map(|(c, size)| c.abs() * size).sum::<f64>()
+        ROUNDING_ERROR * self.pass.coefficients.iter().zip(sizes).map(|(c, size)| c.abs() * size).sum::<f64>()
     }
 
     /// Goes back to the best choice.
@@ -146,30 +154,36 @@ impl<'p, 'a> Refinement<'p, 'a> {
             let width = (range.upper[unit] - range.lower[unit]).max(f64::MIN_POSITIVE);
             *change = MOMENTUM * *change + scale * value / width;
             let multiplier = &mut self.pass.multipliers[index];
-            *multiplier = short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0).min(LARGEST * scale));
+            *multiplier =
+                short((*multiplier + self.pace * MULTIPLIER_RATE * *change).max(0.0).min(MAX_MULTIPLIER * scale));
         }
         let input = self.pass.input();
         if let Some(tilted) = &mut self.pass.tilted {
-            let softness = (tilted.softness * SOFTENING).max(LAST_SOFTNESS);
+            let softness = (tilted.softness * SOFTNESS_DECAY).max(LAST_SOFTNESS);
             tilted.climb(&self.pass.coefficients, input, softness);
         }
     }
 }
 
-/// Lines that make a bound about as good as lines can, or put it below 0 if nothing more is wanted.
-pub(crate) fn best_lines(question: &BoundProblem<'_>, stop_at_sign: bool) -> Relaxation {
+/// Lines that make a bound about as good as lines can, or put it below 0 if nothing more is wanted. The search begins
+/// with these lines, if there are any.
+pub(crate) fn best_lines(question: &BoundProblem<'_>, start: Option<&Relaxation>, stop_at_sign: bool) -> Relaxation {
     let mut pass = RelaxedPass::new(question.known, &[], 1);
     pass.tilted = question.front.map(Tilted::new);
+    if let Some(lines) = start {
+        let start = pass.choice().with(lines, Vec::new(), &pass.lines, question.front);
+        pass.begin_with(&start);
+    }
     let mut refinement = Refinement::new(&mut pass, question.target);
     let mut before = f64::INFINITY;
-    for step in 0..STEPS {
+    for step in 0..MAX_STEPS {
         if step > 0 {
             refinement.step();
         }
         refinement.bound();
         let least = refinement.least;
-        if step % CHECK_EVERY == CHECK_EVERY - 1 {
-            if before - least < ENOUGH * least.abs() {
+        if step % CHECK_INTERVAL == CHECK_INTERVAL - 1 {
+            if before - least < MIN_GAIN * least.abs() {
                 break;
             }
             before = least;
@@ -202,6 +216,7 @@ mod tests {
     use crate::bounds::input_layer::InputLayer;
     use crate::budget::Limits;
 
+    /// How many inputs the network has.
     const INPUTS: usize = 6;
 
     /// Inputs that are scaled, some of them with a negative factor, and two layers of ReLUs.
@@ -243,7 +258,8 @@ mod tests {
             for unit in 0..4 {
                 for side in [Side::Lower, Side::Upper] {
                     let target = Target { unit, side };
-                    let known = KnownRanges { network: &network, domain: &domain, layer, ranges: &ranges };
+                    let value = network.pre_activation(layer);
+                    let known = KnownRanges { network: &network, domain: &domain, value, ranges: &ranges };
                     let question = |front| BoundProblem { known, target, front, budget: &budget };
                     let bound = |checker: &Checker<'_>| match side {
                         Side::Lower => -checker.range(layer).lower[unit],
@@ -251,7 +267,7 @@ mod tests {
                     };
                     let [chord, tilted] = [None, front.as_ref()].map(|front| {
                         let mut checker = checker.clone();
-                        let chosen = best_lines(&question(front), false);
+                        let chosen = best_lines(&question(front), None, false);
                         checker.prove_linear(&[target], &[&chosen]);
                         assert_eq!(chosen.tilt.is_some(), front.is_some());
                         bound(&checker)

@@ -1,7 +1,12 @@
 //! The relaxed network: every unit that is not stable replaced by a line, chosen for each bound.
 //!
-//! Bounds by backward substitution, as `leo-check` has them, and the way forward again, to see where they come from. All of it in plain
-//! floating point: what comes out are proposals, and the checker decides what they are worth.
+//! Bounds by backward substitution, as `leo-check` has them (CROWN, Zhang et al. 2018; DeepPoly, Singh et al. 2019),
+//! and the way forward again, to see where they come from. All of it in plain floating point: what comes out are
+//! proposals, and the checker decides what they are worth.
+//!
+//! What is free in such a bound can also be read off a linear program over the triangle relaxation (Ehlers 2017): its
+//! dual solution is a set of slopes (alpha) and multipliers (beta) with which backward substitution comes to the
+//! program's bound (Salman et al. 2019, arXiv:1902.08722). See [`RelaxedPass::follow`].
 
 use std::sync::Arc;
 
@@ -15,7 +20,7 @@ use crate::bounds::input_layer::{InputLayer, Tilted};
 use crate::search::Split;
 use crate::search::reduced::Reduced;
 
-/// Whether a unit is not known to be stable.
+/// Whether a unit may be unstable: its range does not show that it is stable.
 pub(crate) fn is_open(of: &Activation, range: &Range, unit: usize) -> bool {
     let [first, last] = touched(of, &range.lower[unit], &range.upper[unit]);
     first < last
@@ -68,11 +73,60 @@ pub(crate) struct RelaxationLines {
 }
 
 impl RelaxationLines {
+    /// Takes slopes that come as near as possible to dual values, for a single bound with these coefficients.
+    fn follow(&mut self, flow: &[f64], reduced: &Reduced, duals: &[f64]) {
+        for (unit, dual) in reduced.units_of(self.layer, duals).filter(|&(unit, _)| flow[unit] != 0.0) {
+            self.free[0][unit] = (dual / flow[unit]).clamp(0.0, 1.0);
+        }
+    }
+
+    /// Begins a substitution, in which the units' outputs have these coefficients.
+    fn begin(&mut self, flow: &[f64]) {
+        self.coefficients.clear();
+        self.coefficients.extend_from_slice(flow);
+        self.slopes.resize(flow.len(), 0.0);
+        self.constants.resize(flow.len(), 0.0);
+    }
+
+    /// Replaces the coefficients of the units' outputs, for the bound with this index (`row`), by those of their
+    /// pre-activations. Returns the constant that it had, with what the lines' constants add to it.
+    fn replace(&mut self, of: &Activation, range: &Range, row: usize, flow: &mut [f64], mut constant: f64) -> f64 {
+        let width = flow.len();
+        for (unit, c) in flow.iter_mut().enumerate() {
+            let (slope, intercept) = line(of, range, unit, *c, self.free[row][unit]);
+            constant += *c * intercept;
+            *c *= slope;
+            self.slopes[row * width + unit] = slope;
+            self.constants[row * width + unit] = intercept;
+        }
+        constant
+    }
+
     /// For a single bound, how far a unit's line is from the unit at the point where the relaxed network was evaluated
     /// last.
     pub(crate) fn gap(&self, of: &Activation, unit: usize) -> f64 {
         let Some(&value) = self.values.get(unit) else { return 0.0 };
         (self.slopes[unit] * value + self.constants[unit] - of.of(value)).abs()
+    }
+}
+
+/// Takes multipliers of the cuts at a layer that come as near as possible to dual values, for a single bound with these
+/// coefficients.
+fn follow_with_multipliers(
+    multipliers: &mut [f64],
+    cuts: &[Split],
+    layer: LayerId,
+    flow: &[f64],
+    reduced: &Reduced,
+    duals: &[f64],
+) {
+    for (cut, multiplier) in cuts.iter().zip(multipliers).filter(|(cut, _)| cut.unit.layer == layer) {
+        let dual = reduced.position(cut.unit).map_or(0.0, |position| duals[position]);
+        *multiplier = match cut.side {
+            Side::Upper => dual - flow[cut.unit.unit],
+            Side::Lower => -dual,
+        }
+        .max(0.0);
     }
 }
 
@@ -99,7 +153,8 @@ pub(crate) struct RelaxationParameters {
 }
 
 impl RelaxationParameters {
-    /// The same with these lines, as a proof has them, and multipliers, for layers in this order.
+    /// This choice with other `lines`, as a proof has them, and other `multipliers`. `layers` says in which order
+    /// slopes are.
     pub(crate) fn with(
         &self,
         lines: &leo_check::Relaxation,
@@ -142,9 +197,8 @@ pub(crate) struct RelaxedPass<'a> {
 impl<'a> RelaxedPass<'a> {
     /// On the piece of the domain that `cuts` leave, where the known ranges hold.
     pub(crate) fn new(known: KnownRanges<'a>, cuts: &'a [Split], rows: usize) -> Self {
-        let KnownRanges { network, domain, layer, ranges } = known;
-        let start = network.pre_activation(layer);
-        let lines = network.layers().take_while(|&before| before < layer).map(|layer| {
+        let KnownRanges { network, domain, value: start, ranges } = known;
+        let lines = network.layers().take_while(|&before| network.output_of(before) <= start).map(|layer| {
             let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
             let slope = |(l, u): (&f64, &f64)| default_slope(of, l, u);
             let first: Vec<f64> = range.lower.iter().zip(&range.upper).map(slope).collect();
@@ -234,8 +288,9 @@ impl<'a> RelaxedPass<'a> {
         self.substitute(bounds, None)
     }
 
-    /// The same for a single bound, with slopes and multipliers that come as near as possible to the dual values of a linear
-    /// program over the reduced network: for each of its units, the coefficient that its pre-activation should have.
+    /// As [`Self::backward`] for a single bound, with slopes and multipliers that come as near as possible to the dual
+    /// values of a linear program over the reduced network: for each of its units, the coefficient that its
+    /// pre-activation should have.
     pub(crate) fn follow(&mut self, bound: Target, reduced: &Reduced, duals: &[f64]) -> f64 {
         self.substitute(&[bound], Some((reduced, duals)))[0]
     }
@@ -246,45 +301,22 @@ impl<'a> RelaxedPass<'a> {
         let first = adjoint::elements(width, bounds.iter().map(|target| (target.unit, target.side.sign())));
         let relax = |layer: LayerId, flow: &mut [f64], constants: &mut [f64]| {
             let (range, of) = (&ranges[network.pre_activation(layer)], network.activation(layer));
-            let width = range.lower.len();
             let Some(lines) = lines.iter_mut().find(|lines| lines.layer == layer) else { return };
             if let Some((reduced, duals)) = aim {
-                for (unit, dual) in reduced.units_of(layer, duals).filter(|&(unit, _)| flow[unit] != 0.0) {
-                    lines.free[0][unit] = (dual / flow[unit]).clamp(0.0, 1.0);
-                }
-                let cuts = cuts.iter().zip(multipliers.iter_mut()).filter(|(cut, _)| cut.unit.layer == layer);
-                for (cut, multiplier) in cuts {
-                    let dual = reduced.position(cut.unit).map_or(0.0, |position| duals[position]);
-                    *multiplier = match cut.side {
-                        Side::Upper => dual - flow[cut.unit.unit],
-                        Side::Lower => -dual,
-                    }
-                    .max(0.0);
-                }
+                lines.follow(flow, reduced, duals);
+                follow_with_multipliers(multipliers, cuts, layer, flow, reduced, duals);
             }
-            lines.coefficients.clear();
-            lines.coefficients.extend_from_slice(flow);
-            lines.slopes.resize(flow.len(), 0.0);
-            lines.constants.resize(flow.len(), 0.0);
+            lines.begin(flow);
             let mut told = Vec::new();
             if let Some(tilted) = tilted.as_mut().filter(|tilted| tilted.layer() == layer) {
-                constants[0] += tilted.take(
-                    flow,
-                    |unit| is_open(of, range, unit),
-                    |unit, slope, value| {
-                        lines.free[0][unit] = slope;
-                        told.push((unit, value));
-                    },
-                );
+                let mut tell = |unit: usize, slope: f64, value: f64| {
+                    lines.free[0][unit] = slope;
+                    told.push((unit, value));
+                };
+                constants[0] += tilted.take(flow, |unit| is_open(of, range, unit), &mut tell);
             }
-            for (row, flow) in flow.chunks_exact_mut(width).enumerate() {
-                for (unit, c) in flow.iter_mut().enumerate() {
-                    let (slope, constant) = line(of, range, unit, *c, lines.free[row][unit]);
-                    constants[row] += *c * constant;
-                    *c *= slope;
-                    lines.slopes[row * width + unit] = slope;
-                    lines.constants[row * width + unit] = constant;
-                }
+            for (row, flow) in flow.chunks_exact_mut(range.lower.len()).enumerate() {
+                constants[row] = lines.replace(of, range, row, flow, constants[row]);
                 for &(unit, value) in &told {
                     (lines.slopes[unit], lines.constants[unit]) = (0.0, value);
                 }
@@ -294,11 +326,16 @@ impl<'a> RelaxedPass<'a> {
             }
         };
         let linear = adjoint::back(network, start, first, relax);
-        let mut sums = linear.constants;
-        self.corners.clear();
         self.coefficients = linear.coefficients;
+        self.attained(linear.constants)
+    }
+
+    /// The bounds, from what backward substitution has left of them: the coefficients of the inputs, and these
+    /// constants.
+    fn attained(&mut self, mut sums: Vec<f64>) -> Vec<f64> {
+        self.corners.clear();
         if let Some(tilted) = &self.tilted {
-            sums[0] += tilted.give(&ranges[ValueId::INPUT], &mut self.coefficients);
+            sums[0] += tilted.give(&self.ranges[ValueId::INPUT], &mut self.coefficients);
         }
         for (sum, row) in sums.iter_mut().zip(self.coefficients.chunks_exact(self.domain.len())) {
             let first = self.corners.len();
@@ -309,8 +346,8 @@ impl<'a> RelaxedPass<'a> {
         sums
     }
 
-    /// A solution of a linear program, with inputs that are at a bound moved to the one where the bound of this single row is
-    /// attained: solvers do not mind which, if it makes little difference.
+    /// A solution of a linear program, with inputs that are at a bound moved to the one where the bound of this single
+    /// row is attained: solvers do not mind which, if it makes little difference.
     pub(crate) fn sharpened(&self, point: &[f64]) -> Vec<f64> {
         let range = self.input();
         let bounds = range.lower.iter().zip(&range.upper).zip(&self.corners);
@@ -357,7 +394,8 @@ impl<'a> RelaxedPass<'a> {
         }
     }
 
-    /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were linear.
+    /// Moves the multipliers of a single bound against its derivative, as far as would lower it by `step` if it were
+    /// linear.
     pub(crate) fn descend_multipliers(&mut self, step: f64) {
         let derivative = |cut: &Split| {
             let lines = self.lines.iter().find(|lines| lines.layer == cut.unit.layer);
@@ -403,7 +441,7 @@ impl<'a> RelaxedPass<'a> {
     }
 }
 
-/// The root of the mean square of those that are not 0.
+/// The root of the mean square of all numbers that are not 0.
 fn typical(numbers: &[f64]) -> f64 {
     let count = numbers.iter().filter(|number| **number != 0.0).count();
     (numbers.iter().map(|number| number * number).sum::<f64>() / count.max(1) as f64).sqrt()

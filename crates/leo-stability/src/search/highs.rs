@@ -1,13 +1,18 @@
 //! HiGHS: the relaxed network as a linear program, and the paper's mixed-integer program.
 //!
-//! Both have two columns for each unit of the reduced network: its output `h`, and how far its pre-activation is below 0, `s` (the paper's
-//! h with a bar). One row says that `h - s` is the pre-activation. With bounds `l < 0 < u` of the pre-activation,
+//! Both have two columns for each unit of the reduced network: its output `h`, and how far its pre-activation is below
+//! 0, `s` (the paper's h with a bar). One row says that `h - s` is the pre-activation. With bounds `l < 0 < u` of the
+//! pre-activation,
 //!
-//! - the relaxation has the row `h / u + s / -l <= 1`: with `h, s >= 0` the triangle around the ReLU. Where the domain is
-//!   cut, `h` is 0 on one side and `s` on the other, which changes bounds of columns only;
-//! - the mixed-integer program (equations 2 to 8 of the paper) has `h <= u z` and `s <= -l (1 - z)`, with `z` 0 or 1.
+//! - the relaxation has the row `h / u + s / -l <= 1`: with `h, s >= 0` the triangle around the ReLU, the triangle
+//!   relaxation (Ehlers 2017, arXiv:1705.01320). Where the domain is split, `h` is 0 on one side and `s` on the other,
+//!   which changes bounds of columns only;
+//! - the mixed-integer program (MILP; equations 2 to 8 of the paper) has `h <= u z` and `s <= -l (1 - z)`, with `z` 0
+//!   or 1: the big-M formulation of Tjeng et al. (2019, arXiv:1711.07356), in the columns of Fischetti and Jo (2018,
+//!   arXiv:1712.06174).
 //!
-//! Solvers minimise here, so the objective is the negative of what is to be maximised. Whatever they say is rounded, and no proof.
+//! Solvers minimise here, so the objective is the negative of what is to be maximised. Whatever they say is rounded,
+//! and no proof.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -26,18 +31,20 @@ use super::{Claim, Optimum, Split};
 use crate::budget::Budget;
 use crate::witness::Probe;
 
-/// A solution of a mixed-integer program that is so good, as a part of all that its terms could add up to, is not looked at twice.
-const CERTAINLY_POSITIVE: f64 = 1e-3;
+/// A solution of a mixed-integer program whose value is above 0 by this part of all that its terms could add up to ends
+/// the search: nobody needs a better one.
+const TARGET_MARGIN: f64 = 1e-3;
 
-/// What it costs to violate a row of the relaxation, where the objective's terms add up to 1: more if somebody pays. The less it is, the less do
-/// the solver's tolerances matter.
+/// What it costs to violate a row of the relaxation, where the objective's terms add up to 1: more if somebody pays.
+/// The less it is, the less do the solver's tolerances matter.
 const PRICES: [f64; 3] = [1e2, 1e4, 1e6];
 
 /// The finest tolerance that HiGHS takes.
-const FINEST: f64 = 1e-10;
+const MIN_TOLERANCE: f64 = 1e-10;
 
-/// The columns that both programs have, all of them from 0 to 1 or so, whatever the network's numbers are: inputs count from their lower bound in
-/// multiples of the box's width, and each unit in multiples of the largest that its pre-activation can be.
+/// The columns that both programs have, all of them from 0 to 1 or so, whatever the network's numbers are: inputs count
+/// from their lower bound in multiples of the box's width, and each unit in multiples of the largest that its
+/// pre-activation can be.
 struct ProgramColumns {
     reduced: Arc<Reduced>,
     inputs: Vec<Col>,
@@ -50,8 +57,8 @@ struct ProgramColumns {
 impl ProgramColumns {
     /// Adds columns for the input and the units, and the rows that say what the units' pre-activations are.
     ///
-    /// In a relaxation, rows may be violated at a price. Then there is a solution even where cuts contradict each other, and
-    /// if it has to pay, the dual values are a proof that there is no such input.
+    /// In a relaxation, rows may be violated at a price. Then there is a solution even where cuts contradict each
+    /// other, and if it has to pay, the dual values are a proof that there is no such input.
     ///
     /// `None` if numbers have overflowed.
     fn new(problem: &mut RowProblem, reduced: &Arc<Reduced>, relaxed: bool) -> Option<Self> {
@@ -147,8 +154,8 @@ impl Objective {
 /// The relaxation, solved again and again from where the last solution was.
 pub(crate) struct Program {
     columns: ProgramColumns,
-    /// How far units may leave their triangles: not at all, unless they are cut. There the triangle would only say what the least or the greatest
-    /// pre-activation is, which proofs on a piece cannot make use of.
+    /// How far units may leave their triangles: not at all, unless they are cut. There the triangle would only say what
+    /// the least or the greatest pre-activation is, which proofs on a piece cannot make use of.
     slack: Vec<Col>,
     /// Lost when HiGHS fails.
     model: Option<Model>,
@@ -171,13 +178,13 @@ impl Program {
         set_common_options(&mut model)?;
         model.try_set_option("presolve", "off").ok()?;
         model.try_set_option("solver", "simplex").ok()?;
-        model.try_set_option("primal_feasibility_tolerance", FINEST).ok()?;
-        model.try_set_option("dual_feasibility_tolerance", FINEST).ok()?;
+        model.try_set_option("primal_feasibility_tolerance", MIN_TOLERANCE).ok()?;
+        model.try_set_option("dual_feasibility_tolerance", MIN_TOLERANCE).ok()?;
         Some(Self { columns, slack, model: Some(model), cuts: Vec::new() })
     }
 
-    /// The maximum of a linear function on the piece of the domain that the cuts leave. `None` if the budget is exhausted, or
-    /// HiGHS is in trouble.
+    /// The maximum of a linear function on the piece of the domain that the cuts leave. `None` if the budget is
+    /// exhausted, or HiGHS is in trouble.
     pub(crate) fn maximise(
         &mut self,
         target: &ReducedFunction,
@@ -219,7 +226,7 @@ impl Program {
                 gaps: units.map(|((&on, &off), unit)| size(unit) * value(on).min(value(off))).collect(),
                 duals: columns.coefficients(solution.dual_rows(), objective.unit),
             });
-            if columns.violations.iter().all(|&violation| value(violation) <= FINEST) {
+            if columns.violations.iter().all(|&violation| value(violation) <= MIN_TOLERANCE) {
                 break;
             }
         }
@@ -228,8 +235,8 @@ impl Program {
     }
 }
 
-/// What the paper's mixed-integer program says about the maximum of a linear function: it stops as soon as the maximum is known to be at most 0,
-/// or `probe` says of a solution that it is above. `start` is a point to begin with.
+/// What the paper's mixed-integer program says about the maximum of a linear function: it stops as soon as the maximum
+/// is known to be at most 0, or `probe` says of a solution that it is above. `start` is a point to begin with.
 pub(crate) fn claim(
     reduced: &Arc<Reduced>,
     target: &ReducedFunction,
@@ -256,7 +263,7 @@ pub(crate) fn claim(
         // For the parts of it that nobody can interrupt.
         model.try_set_option("time_limit", time.as_secs_f64()).ok()?;
     }
-    model.try_set_option("objective_target", objective.constant - CERTAINLY_POSITIVE).ok()?;
+    model.try_set_option("objective_target", objective.constant - TARGET_MARGIN).ok()?;
     if !start.is_empty() {
         let bounds = reduced.lower.iter().zip(&reduced.upper);
         let share = |(&x, (lower, upper)): (&f64, (&f64, &f64))| {
@@ -277,12 +284,13 @@ pub(crate) fn claim(
         // Without units it is no mixed-integer program, and has no such bound.
         let dual = if reduced.units.is_empty() { None } else { solved.double_info_value(c"mip_dual_bound").ok() };
         watch.bound = watch.bound.min(objective.value(dual.unwrap_or_else(|| solved.objective_value())));
-        watch.look_at(solved.get_solution().columns());
+        watch.evaluate_points(solved.get_solution().columns());
     }
     Some(Claim { bound: watch.bound, value: watch.value, point: watch.found })
 }
 
-/// Every program runs on one thread: there are as many programs as threads. HiGHS takes no coefficients for 0 that are larger than this.
+/// Every program runs on one thread: there are as many programs as threads. HiGHS takes no coefficients for 0 that are
+/// larger than this.
 fn set_common_options(model: &mut Model) -> Option<()> {
     model.set_sense(Sense::Minimise);
     model.try_set_option("threads", 1).ok()?;
@@ -309,7 +317,7 @@ impl<'a> Watch<'a, '_> {
     }
 
     /// A solution of a mixed-integer program.
-    fn look_at(&mut self, solution: &[f64]) {
+    fn evaluate_points(&mut self, solution: &[f64]) {
         if let Some((columns, probe)) = &mut self.looks
             && self.found.is_none()
             && solution.len() >= columns.inputs.len()
@@ -330,8 +338,8 @@ impl<'a> Watch<'a, '_> {
 /// Runs HiGHS, and listens to it. `None` if it failed.
 fn solve(mut model: Model, watch: &mut Watch<'_, '_>) -> Option<SolvedModel> {
     let data: *mut Watch<'_, '_> = watch;
-    // SAFETY: the pointer is the model's own. HiGHS calls `listen` with `data` only while it runs, below, where `watch` is borrowed
-    // mutably and used by nobody else; after that no callback is set any more.
+    // SAFETY: the pointer is the model's own. HiGHS calls `listen` with `data` only while it runs, below, where `watch`
+    // is borrowed mutably and used by nobody else; after that no callback is set any more.
     #[allow(unsafe_code)]
     let listening = unsafe {
         highs_sys::Highs_setCallback(model.as_mut_ptr(), Some(listen), data.cast()) == highs_sys::STATUS_OK
@@ -343,8 +351,8 @@ fn solve(mut model: Model, watch: &mut Watch<'_, '_>) -> Option<SolvedModel> {
         return None;
     }
     let mut solved = model.try_solve().ok()?;
-    // SAFETY: the pointer is the model's own. With another function, even with none, HiGHS makes every kind of callback inactive, until it is started
-    // again, so that neither the function nor the data are used.
+    // SAFETY: the pointer is the model's own. With another function, even with none, HiGHS makes every kind of callback
+    // inactive, until it is started again, so that neither the function nor the data are used.
     #[allow(unsafe_code)]
     unsafe {
         highs_sys::Highs_setCallback(solved.as_mut_ptr(), None, null_mut());
@@ -361,7 +369,8 @@ unsafe extern "C" fn listen(
     input: *mut HighsCallbackDataIn,
     data: *mut c_void,
 ) {
-    // SAFETY: HiGHS hands over what `solve` gave it, and data that are valid during this call; each may be null, which is checked.
+    // SAFETY: HiGHS hands over what `solve` gave it, and data that are valid during this call; each may be null, which
+    // is checked.
     let (watch, output, input) = unsafe { (data.cast::<Watch<'_, '_>>().as_mut(), output.as_ref(), input.as_mut()) };
     let (Some(watch), Some(output)) = (watch, output) else { return };
     if kind == kHighsCallbackMipImprovingSolution {
@@ -370,7 +379,7 @@ unsafe extern "C" fn listen(
             // SAFETY: HiGHS says how many numbers there are.
             let solution = unsafe { std::slice::from_raw_parts(output.mip_solution, length) };
             watch.value = watch.value.max(watch.objective.value(output.objective_function_value));
-            watch.look_at(solution);
+            watch.evaluate_points(solution);
         }
     }
     let dual_bound = (kind == kHighsCallbackMipInterrupt).then_some(output.mip_dual_bound);

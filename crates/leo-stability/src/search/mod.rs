@@ -1,7 +1,8 @@
-//! For units that neither bounds nor witnesses settle: linear programs, case distinctions, and the paper's mixed-integer programs.
+//! For units that neither bounds nor witnesses settle: linear programs, branch and bound, and the paper's mixed-integer
+//! programs.
 //!
-//! All of them work on the [`reduced`] network, where units that are proved to be stable are gone. What they find is worth nothing until
-//! the checker has carried out the proof, or evaluated the witness.
+//! All of them work on the [`reduced`] network, where units that are proved to be stable are gone. What they find is
+//! worth nothing until the checker has carried out the proof, or evaluated the witness.
 
 pub(crate) mod branch_and_bound;
 pub(crate) mod reduced;

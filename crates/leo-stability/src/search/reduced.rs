@@ -1,5 +1,5 @@
-//! The reduced network: units that are proved to be stable are replaced by what they are, so that each pre-activation is
-//! a linear function of the input and of the outputs of earlier units that can be on or off.
+//! The reduced network: units that are proved to be stable are replaced by what they are, so that each pre-activation
+//! is a linear function of the input and of the outputs of earlier units that are unstable.
 
 use leo_check::{Range, Target};
 use leo_network::{LayerId, Network, UnitId, ValueId, ValueMap};
@@ -22,10 +22,10 @@ impl ReducedFunction {
     }
 }
 
-/// The most numbers that a reduced network may be made of.
-const MOST_NUMBERS: usize = 1 << 26;
+/// How many numbers a reduced network may be made of.
+const MAX_NUMBERS: usize = 1 << 26;
 
-/// A unit that can be on or off.
+/// An unstable unit, as far as is known.
 #[derive(Clone, Debug)]
 pub(crate) struct ReducedUnit {
     pub(crate) id: UnitId,
@@ -58,7 +58,7 @@ impl Reduced {
             return None;
         }
         let units: usize = before().map(|layer| open_units(layer).count()).sum();
-        if units.saturating_mul(units + input.lower.len()) > MOST_NUMBERS {
+        if units.saturating_mul(units + input.lower.len()) > MAX_NUMBERS {
             return None;
         }
         let mut reduced = Self { units: Vec::new(), lower: input.lower.clone(), upper: input.upper.clone() };
@@ -66,7 +66,7 @@ impl Reduced {
             let range = range_of(before);
             let open: Vec<usize> = open_units(before).collect();
             let wanted: Vec<(usize, f64)> = open.iter().map(|&unit| (unit, 1.0)).collect();
-            let rows = reduced.pre_activations(network, before, ranges, &wanted);
+            let rows = reduced.elements(network, network.pre_activation(before), ranges, &wanted);
             let unit = |(unit, pre_activation): (usize, ReducedFunction)| ReducedUnit {
                 id: UnitId { layer: before, unit },
                 lower: range.lower[unit],
@@ -84,22 +84,21 @@ impl Reduced {
     pub(crate) fn target(
         &self,
         network: &Network,
-        layer: LayerId,
+        value: ValueId,
         ranges: &ValueMap<Range>,
         bound: Target,
     ) -> ReducedFunction {
-        self.pre_activations(network, layer, ranges, &[(bound.unit, bound.side.sign())]).remove(0)
+        self.elements(network, value, ranges, &[(bound.unit, bound.side.sign())]).remove(0)
     }
 
-    /// Multiples of some pre-activations of a layer that comes after all units.
-    fn pre_activations(
+    /// Multiples of some elements of a value, which comes after all units.
+    fn elements(
         &self,
         network: &Network,
-        layer: LayerId,
+        value: ValueId,
         ranges: &ValueMap<Range>,
         wanted: &[(usize, f64)],
     ) -> Vec<ReducedFunction> {
-        let value = network.pre_activation(layer);
         let first = adjoint::elements(network.shape(value).elements(), wanted.iter().copied());
         let mut units = vec![vec![0.0; self.units.len()]; wanted.len()];
         let relax = |layer: LayerId, flow: &mut [f64], _: &mut [f64]| {
@@ -111,7 +110,7 @@ impl Reduced {
                     *coefficient = row[known.id.unit];
                 }
                 for (c, &lower) in row.iter_mut().zip(&range.lower) {
-                    // Neither an inactive unit nor one that can be on or off is any function of the values before.
+                    // Neither an inactive unit nor an unstable one is any function of the values before.
                     if lower < 0.0 {
                         *c = 0.0;
                     }

@@ -1,8 +1,9 @@
-//! Interval arithmetic, as the checker carries it out where it comes to a layer: for the first one over a box, nothing
-//! can improve on it.
+//! Interval arithmetic, as the checker carries it out where it comes to a layer: interval bound propagation (IBP, Gowal
+//! et al. 2018). For the first layer over a box, nothing can improve on it.
 
 use super::{Cost, Technique, TechniqueStep};
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "interval", in_words: "intervals", is_plain: true };
 
 /// Decides what the ranges decide that are there.

@@ -4,9 +4,11 @@
 use leo_check::{BoundProof, Relaxation, SplitTree, Target};
 
 use super::{Cost, Technique, TechniqueStep, slopes, tilt};
+use crate::Engine;
 use crate::analysis::{Analyzer, has_exact_intervals};
 use crate::checkpoint::RecalledLayer;
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "linear", in_words: "linear bounds", is_plain: true };
 
 /// Proves again what an earlier analysis has proved of the layer.
@@ -21,7 +23,8 @@ impl Analyzer<'_, '_> {
     fn linear_bounds(&mut self) {
         // Ranges of unstable units matter to the layers after, and in the last one to nobody. Intervals of the first
         // layer are exact.
-        let last = self.stage.layer.index() + 1 == self.network.layers().len() && !self.options.narrow;
+        let narrow = self.options.tighten_last_layer || self.options.outputs || self.options.engine == Engine::Tighten;
+        let last = self.stage.layer.index() + 1 == self.network.layers().len() && !narrow;
         let known = last || has_exact_intervals(self.network, self.stage.layer);
         let wanted = |unit: &usize| !known || self.stage.verdicts[*unit].is_none();
         let bounds: Vec<Target> = (0..self.stage.verdicts.len()).filter(wanted).flat_map(Target::both).collect();

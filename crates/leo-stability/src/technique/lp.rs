@@ -4,13 +4,14 @@ use super::{Cost, Technique, TechniqueStep};
 use crate::analysis::Analyzer;
 use crate::search::branch_and_bound::BranchAndBound;
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "lp", in_words: "linear programs", is_plain: false };
 
 /// Solves one for each bound, where they are fast.
 pub(super) const RELAX: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Share,
-    when: |run| run.is_open() && run.reduced().is_some_and(|reduced| reduced.size() <= FAST_PROGRAM),
+    when: |run| run.is_open() && run.reduced().is_some_and(|reduced| reduced.size() <= FAST_PROGRAM_SIZE),
     attempt: |run| run.linear_programs(),
 };
 
@@ -19,7 +20,7 @@ pub(super) const RELAX: TechniqueStep = TechniqueStep {
 const PROGRAMS_IN_A_ROW: usize = 8;
 
 /// Linear programs with no more numbers than this are fast enough to be tried before case distinctions.
-const FAST_PROGRAM: usize = 1 << 17;
+const FAST_PROGRAM_SIZE: usize = 1 << 17;
 
 impl Analyzer<'_, '_> {
     fn linear_programs(&mut self) {

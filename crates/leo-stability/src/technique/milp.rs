@@ -1,4 +1,5 @@
-//! Mixed-integer programs: as the last resort, and as the paper has them, instead of everything else.
+//! Mixed-integer programs (MILP, Tjeng et al. 2019; Serra et al. 2020): as the last resort, and as the paper has them,
+//! instead of everything else.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::search::{Claim, SearchOutcome, solver};
 use crate::verdict::Verdict;
 use crate::witness::Probe;
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "milp", in_words: "mixed-integer programs", is_plain: false };
 
 /// Asks a program for each bound, where all else has failed.
@@ -28,16 +30,16 @@ pub(super) const ASK: TechniqueStep = TechniqueStep {
 pub(super) const DECIDE: TechniqueStep =
     TechniqueStep { technique: TECHNIQUE, cost: Cost::Little, when: |_| true, attempt: |run| run.decide_by_programs() };
 
-/// How large a program's search tree may be.
-const NODES: usize = 2000;
-/// How many more pieces a case distinction is worth if a mixed-integer program says that the bound holds.
-const CONFIDENCE: usize = 8;
+/// How many nodes a program's search tree may have, if nobody says.
+const DEFAULT_NODES: usize = 2000;
+/// How many times as many pieces a case distinction is worth if a mixed-integer program says that the bound holds.
+const CLAIM_FACTOR: usize = 8;
 
 impl Analyzer<'_, '_> {
     /// Looks for a witness, or for a reason to believe that a longer search for a proof pays.
     pub(crate) fn mixed_integer_programs(&mut self) {
-        let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(NODES));
-        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
+        let (open, nodes) = (self.open_bounds(), self.options.nodes.unwrap_or(DEFAULT_NODES));
+        let pieces = CLAIM_FACTOR * self.options.nodes.unwrap_or(PIECES);
         self.attempt(TECHNIQUE, &open, 1, |run, _, bound, probe| {
             let start = run.witnesses.nearest(run.stage.layer, bound);
             let reduced = run.reduced();
@@ -77,7 +79,8 @@ impl Analyzer<'_, '_> {
         nodes: usize,
         probe: &mut Probe<'_>,
     ) -> Option<Claim> {
-        let target = reduced.target(self.network, self.stage.layer, ranges, bound);
+        let value = self.network.pre_activation(self.stage.layer);
+        let target = reduced.target(self.network, value, ranges, bound);
         solver::claim(reduced, &target, start, nodes, &self.budget, probe)
     }
 
@@ -94,7 +97,7 @@ impl Analyzer<'_, '_> {
         let mut held = Vec::new();
         for (target, claim) in &answers {
             let Target { unit, side } = *target;
-            self.witnesses.look_at(claim.point.as_deref().unwrap_or_default());
+            self.witnesses.evaluate_points(claim.point.as_deref().unwrap_or_default());
             let range = &mut self.believed[value];
             match side {
                 Side::Upper => range.upper[unit] = range.upper[unit].min(claim.bound),
@@ -109,7 +112,7 @@ impl Analyzer<'_, '_> {
         }
         held.retain(|target| self.stage.verdicts[target.unit].is_none());
         let reduced = self.reduced_by(self.checker.ranges());
-        let pieces = CONFIDENCE * self.options.nodes.unwrap_or(PIECES);
+        let pieces = CLAIM_FACTOR * self.options.nodes.unwrap_or(PIECES);
         self.attempt(TECHNIQUE, &held, 1, |run, _, bound, _| (run.long_search(bound, reduced.as_ref(), pieces), None));
     }
 

@@ -1,8 +1,8 @@
 //! The techniques of the search, a file each, and the order in which they are tried.
 //!
-//! A file has what its [`Technique`] is called, and its [`TechniqueStep`]s: when they are worth trying, whether they spend the
-//! layer's share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`]. What they
-//! have in common, from asking the checker to keeping a proof, is [`Analyzer`]'s.
+//! A file has what its [`Technique`] is called, and its [`TechniqueStep`]s: when they are worth trying, whether they
+//! spend the layer's share of the time, and what they do. A new technique is such a file, and a line in [`PIPELINE`].
+//! What they have in common, from asking the checker to keeping a proof, is [`Analyzer`]'s.
 
 mod interval;
 mod linear;
@@ -10,11 +10,14 @@ mod lp;
 mod milp;
 mod slopes;
 mod split;
+mod tighten;
 mod tilt;
 mod witness;
 
 use crate::Engine;
 use crate::analysis::Analyzer;
+
+pub(crate) use tighten::Refinement;
 
 /// A way to decide units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +35,8 @@ impl Technique {
     pub const WITNESS: Self = witness::TECHNIQUE;
     /// A case distinction with linear bounds.
     pub const SPLIT: Self = split::TECHNIQUE;
+    /// Linear bounds with chosen slopes.
+    pub const SLOPES: Self = slopes::TECHNIQUE;
     /// A linear program.
     pub const LP: Self = lp::TECHNIQUE;
 
@@ -85,13 +90,17 @@ const PIPELINE: &[TechniqueStep] = &[
     milp::ASK,
 ];
 
-/// The same for the paper's way.
+/// What is tried, in this order, if it is to be the paper's way.
 const PAPER: &[TechniqueStep] = &[milp::DECIDE];
+
+/// What comes before ranges are tightened ([`Analyzer::tighten`]).
+const BOUNDS_ALONE: &[TechniqueStep] = &[interval::READ_OFF, linear::BOUND];
 
 /// What an engine tries.
 pub(crate) fn pipeline(engine: Engine) -> &'static [TechniqueStep] {
     match engine {
         Engine::Auto | Engine::Bounds => PIPELINE,
         Engine::Milp => PAPER,
+        Engine::Tighten => BOUNDS_ALONE,
     }
 }

@@ -1,5 +1,5 @@
 //! Branch and bound on units (Bunel et al. 2018), with linear bounds and multipliers at the leaves (beta-CROWN, Wang et
-//! al. 2021).
+//! al. 2021). Every bound gets a few pieces before any gets many.
 
 use leo_check::{BoundProof, Target};
 use leo_network::Observer;
@@ -12,14 +12,17 @@ use crate::proof_log;
 use crate::search::SearchOutcome;
 use crate::search::branch_and_bound::BranchAndBound;
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "split", in_words: "case distinctions", is_plain: false };
 
+/// Splits the domain for bounds that are open.
 pub(super) const SPLIT: TechniqueStep =
     TechniqueStep { technique: TECHNIQUE, cost: Cost::Share, when: |run| run.is_open(), attempt: |run| run.split() };
 
-/// How many pieces are looked at for every bound before any gets more, and how many times as many it then gets.
+/// How many pieces are looked at for every bound before any gets more.
 const FIRST_PIECES: usize = 64;
-const MORE_PIECES: usize = 4;
+/// How many times as many pieces a bound gets, after each round that left it open.
+const PIECES_FACTOR: usize = 4;
 
 impl Analyzer<'_, '_> {
     fn split(&mut self) {
@@ -49,7 +52,7 @@ impl Analyzer<'_, '_> {
             if !is_open || pieces >= most || this.budget.is_exhausted() {
                 break;
             }
-            pieces *= MORE_PIECES;
+            pieces *= PIECES_FACTOR;
         }
         let goes_on = this.budget.is_exhausted() && !this.limits.whole().is_exhausted();
         let keeps = this.options.observer.is_some_and(Observer::keeps) || goes_on;

@@ -1,5 +1,6 @@
 //! Linear bounds with tilted lines above units of the first layer (the inequalities of Anderson et al. 2020, mixed),
-//! and slopes chosen with them: for what is open, and to tighten the bounds of the layers before.
+//! and slopes chosen with them: for what is open, and to tighten the intermediate bounds, which are those of the layers
+//! before.
 
 use leo_check::{Relaxation, Target};
 use leo_network::LayerId;
@@ -10,6 +11,7 @@ use crate::analysis::{Analyzer, has_exact_intervals};
 use crate::bounds::refine;
 use crate::bounds::relaxed::is_open;
 
+/// What it is called.
 pub(super) const TECHNIQUE: Technique = Technique { name: "tilt", in_words: "tilted lines", is_plain: false };
 
 /// Makes the ranges narrower of a layer before the first one that needed that.
@@ -20,7 +22,7 @@ pub(super) const NARROW: TechniqueStep = TechniqueStep {
     attempt: |run| run.narrow_ranges(),
 };
 
-/// The first layer whose ranges could be narrower is made so, and all that follow are looked at again.
+/// Goes back to the first layer whose ranges could be narrower, makes them so, and looks at all that follow again.
 pub(super) const GO_BACK: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Little,
@@ -33,7 +35,7 @@ pub(super) const GO_BACK: TechniqueStep = TechniqueStep {
     },
 };
 
-/// Bounds what is open.
+/// Tilts lines for bounds that are open.
 pub(super) const TILT: TechniqueStep = TechniqueStep {
     technique: TECHNIQUE,
     cost: Cost::Share,
@@ -42,7 +44,7 @@ pub(super) const TILT: TechniqueStep = TechniqueStep {
 };
 
 impl Analyzer<'_, '_> {
-    /// Lines that are tilted, for what is open.
+    /// Lines that are tilted, for bounds that are open.
     fn tilted_lines(&mut self) {
         let open = self.open_bounds();
         self.begin(TECHNIQUE, open.len());
@@ -50,8 +52,7 @@ impl Analyzer<'_, '_> {
         self.prove_lines(TECHNIQUE, &open, lines);
     }
 
-    /// Makes the ranges of units that can be on or off as narrow as lines can: those of all layers after are the
-    /// narrower.
+    /// Makes the ranges of unstable units as narrow as lines can: the ranges of all layers after are the narrower.
     fn narrow_ranges(&mut self) {
         if self.stage.narrow {
             return;
@@ -73,7 +74,7 @@ impl Analyzer<'_, '_> {
 
     fn best_lines(&self, bounds: &[Target], stop_at_sign: bool) -> Vec<Relaxation> {
         let best = |&bound: &Target| {
-            let lines = refine::best_lines(&self.question(bound), stop_at_sign);
+            let lines = refine::best_lines(&self.question(bound), None, stop_at_sign);
             self.one_done();
             lines
         };

@@ -1,9 +1,12 @@
-//! Inputs that show a unit on, and inputs that show it off.
+//! Inputs that show a unit on, and inputs that show it off: what the field looks for by attacks (FGSM, PGD) and calls
+//! counterexamples.
 //!
-//! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts only if the
-//! computed pre-activation is further from 0 than what rounding can do ([`leo_check::evaluation_errors`]), or the checker examined the point more closely. For units
-//! that still lack one, first the corners where their linear bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU changed its mind; go there, or
-//! part of the way, and look again. Where better bounds do not settle a unit either, [`ascent`] looks longer.
+//! Points are evaluated in batches, in double precision, and each shows the signs of many units at once. A sign counts
+//! only if the computed pre-activation is further from 0 than what rounding can do ([`leo_check::evaluation_errors`]),
+//! or the checker examined the point more closely. For units that still lack one, first the corners where their linear
+//! bounds are attained; then a climb: at a point, the gradient tells which corner of the domain is best if no ReLU
+//! changed its mind; go there, or part of the way, and look again (Frank and Wolfe 1956; the whole way is the step of
+//! FGSM, Goodfellow et al. 2015). Where better bounds do not settle a unit either, [`pgd`] looks longer.
 
 pub(crate) mod gradient;
 mod pgd;
@@ -26,18 +29,19 @@ pub(crate) use pgd::PgdBudget;
 
 /// Random points, half of them corners, that every search begins with.
 const RANDOM_POINTS: usize = 64;
-/// How often a climb goes on.
-const CLIMBS: usize = 12;
-/// How far toward the corner the points of a climb lie.
+/// How many steps a climb takes at the most.
+const CLIMB_STEPS: usize = 12;
+/// How far toward the corner the points lie that a step of a climb looks at, as parts of the way.
 const STRIDES: [f64; 3] = [1.0, 0.5, 0.1];
 
-/// The most points that are evaluated together: a task for one thread.
-const BLOCK: usize = 64;
-/// How many products it may take to look at all points of a certificate again: a second or two. But so many points there may be.
-const COVER_PRODUCTS: usize = 1 << 30;
-const FEWEST_POINTS: usize = 16;
-/// How many such blocks are prepared at once, for however many threads.
+/// How many points are evaluated together at the most: a task for one thread.
+const BLOCK_ROWS: usize = 64;
+/// How many blocks of samples are prepared at once, for however many threads.
 const BLOCKS_AT_ONCE: usize = 16;
+/// How many products it may take to look at all points of a certificate again: a second or two.
+const COVER_PRODUCTS: usize = 1 << 30;
+/// How many points a certificate may have in any case, however many products they take.
+const MIN_COVER_POINTS: usize = 16;
 
 /// The best that is known of one sign of one unit.
 #[derive(Clone, Debug)]
@@ -83,12 +87,12 @@ impl<'n> Witnesses<'n> {
         let nothing = Best { value: f64::NEG_INFINITY, point: Arc::new([]), examined: false, certain: false };
         let units = |width: usize| vec![[(); 2].map(|()| nothing.clone()); width];
         let best = network.hidden().into_iter().map(units).collect();
-        let block = evaluator.block_rows().min(BLOCK);
+        let block = evaluator.block_rows().min(BLOCK_ROWS);
         Self { network, domain, evaluator, best, errors: ValueMap::default(), block }
     }
 
     /// Looks at samples, a block at a time.
-    pub(crate) fn look_at_samples(&mut self, samples: &Array, budget: &Budget<'_>) -> Result<(), DomainError> {
+    pub(crate) fn evaluate_samples(&mut self, samples: &Array, budget: &Budget<'_>) -> Result<(), DomainError> {
         Domain::count_samples(samples, self.network.input())?;
         let mut numbers = samples.iter();
         let length = BLOCKS_AT_ONCE * self.block * self.domain.len();
@@ -99,12 +103,12 @@ impl<'n> Witnesses<'n> {
             if block.is_empty() || budget.is_exhausted() {
                 return Ok(());
             }
-            self.look_at(&block);
+            self.evaluate_points(&block);
         }
     }
 
     /// Looks at random points and at random corners.
-    pub(crate) fn look_around(&mut self, seed: u64) {
+    pub(crate) fn sample_domain(&mut self, seed: u64) {
         let mut random = Rng::with_seed(seed);
         let mut points = Vec::with_capacity(RANDOM_POINTS * self.domain.len());
         for point in 0..RANDOM_POINTS {
@@ -113,18 +117,19 @@ impl<'n> Witnesses<'n> {
                 false => self.domain.at(|| f64::from(random.u8(0..2))),
             });
         }
-        self.look_at(&points);
+        self.evaluate_points(&points);
     }
 
     /// Evaluates points, or the points of the domain next to them, and keeps those that are the best yet for some unit.
-    pub(crate) fn look_at(&mut self, points: &[f64]) {
+    pub(crate) fn evaluate_points(&mut self, points: &[f64]) {
         let blocks = points.par_chunks(self.block * self.domain.len());
         let found = blocks.map_init(|| self.evaluator.workspace(), |workspace, block| self.scan(workspace, block));
         let found: Vec<Vec<Improvement>> = found.collect();
         self.keep(found);
     }
 
-    /// Evaluates a block of points, and says for which units they are better than what is known, or as good: later points are chosen with more care.
+    /// Evaluates a block of points, and says for which units they are better than what is known, or as good: later
+    /// points are chosen with more care.
     fn scan(&self, workspace: &mut Workspace<f64>, points: &[f64]) -> Vec<Improvement> {
         let inputs = self.domain.len();
         let mut block = points.to_vec();
@@ -235,7 +240,7 @@ impl<'n> Witnesses<'n> {
         order.sort_by_key(|&(inner, ..)| inner);
         let (mut points, mut shown) = (Vec::new(), vec![[None; 2]; units.len()]);
         let mut workspace = self.evaluator.workspace();
-        let most = (COVER_PRODUCTS / self.network.multiply_adds().max(1)).max(FEWEST_POINTS);
+        let most = (COVER_PRODUCTS / self.network.multiply_adds().max(1)).max(MIN_COVER_POINTS);
         for (_, index, target) in order {
             let side = target.side as usize;
             if shown[index][side].is_some() || points.len() == most {
@@ -303,7 +308,7 @@ impl<'n> Witnesses<'n> {
     }
 
     /// Looks at the points where the linear bounds of these units of a layer are attained in the relaxed network.
-    pub(crate) fn look_at_corners(&mut self, known: KnownRanges<'_>, bounds: &[Target], budget: &Budget<'_>) {
+    pub(crate) fn try_relaxation_maximisers(&mut self, known: KnownRanges<'_>, bounds: &[Target], budget: &Budget<'_>) {
         if bounds.is_empty() {
             // Even a workspace for nothing takes time that grows with the network.
             return;
@@ -327,7 +332,7 @@ impl<'n> Witnesses<'n> {
 
     /// Looks for the signs that these units of a layer lack.
     pub(crate) fn climb(&mut self, layer: LayerId, units: &[usize], budget: &Budget<'_>) {
-        for _ in 0..CLIMBS {
+        for _ in 0..CLIMB_STEPS {
             let lacking: Vec<Target> = units
                 .iter()
                 .flat_map(|&unit| Target::both(unit))

@@ -1,12 +1,14 @@
-//! A longer search for the signs that a climb did not find.
+//! A longer search for the signs that a climb did not find: projected gradient ascent (PGD, Madry et al. 2018,
+//! arXiv:1706.06083), with momentum (Dong et al. 2018, arXiv:1710.06081) and restarts.
 //!
-//! A climb goes on from a single point, and ends where that point is the best of its neighbourhood. Here, many points set out for each sign: those that
-//! come nearest to it of all that are known, whichever unit they were kept for, and random ones. They move together, a matrix product for all of
-//! them: every input by the same part of its range, up or down as the gradient says, in a direction that remembers the steps before. The
-//! steps get shorter, from a third of the range to a thousandth of it.
+//! A climb goes on from a single point, and ends where that point is the best of its neighbourhood. Here, many points
+//! set out for each sign: those that come nearest to it of all that are known, whichever unit they were kept for, and
+//! random ones. They move together, a matrix product for all of them: every input by the same part of its range, up or
+//! down as the gradient says, in a direction that remembers the steps before. The steps get shorter, from a third of
+//! the range to a thousandth of it. For a lower bound the ascent is one of the negative.
 //!
-//! Points, blocks and random numbers depend on nothing but the seed and what was known before, so that what is found does not depend on
-//! the number of threads.
+//! Points, blocks and random numbers depend on nothing but the seed and what was known before, so that what is found
+//! does not depend on the number of threads.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,19 +23,22 @@ use super::{Best, Improvement, Witnesses};
 use crate::budget::Budget;
 
 /// How many points that are known already are looked through for good ones to set out from.
-const KNOWN: usize = 512;
-/// The first step, as a part of an input's range, and what is left of it at the end.
+const MAX_KNOWN_POINTS: usize = 512;
+/// The first step, as a part of an input's range.
 const FIRST_STRIDE: f64 = 0.3;
+/// What is left of the first step at the end, as a part of an input's range.
 const LAST_STRIDE: f64 = 0.001;
-/// How much of a direction comes from the steps before.
+/// What part of a direction is carried over to the next step.
 const MOMENTUM: f64 = 0.5;
 
 /// How hard to search.
 #[derive(Clone, Copy)]
 pub(crate) struct PgdBudget {
-    /// How many blocks of points set out for a sign, and how many points there are in a block.
+    /// How many blocks of points set out for a sign.
     blocks: usize,
+    /// How many points there are in a block: restarts, in the field's words.
     starts: usize,
+    /// How many steps each point takes at the most.
     steps: usize,
 }
 
@@ -52,7 +57,7 @@ struct KnownPoints {
 }
 
 impl KnownPoints {
-    /// The points that come nearest to a goal, so many at the most, the best first.
+    /// The points that come nearest to a `goal`, at most `count`, the best first.
     fn nearest(&self, goal: Target, count: usize) -> Vec<usize> {
         let value = |row: usize| goal.side.sign() * self.numbers[row * self.width + goal.unit];
         let mut order: Vec<usize> = (0..self.points.len()).filter(|&row| !value(row).is_nan()).collect();
@@ -70,7 +75,7 @@ struct Ascent {
 
 impl Witnesses<'_> {
     /// Looks harder for points that refute bounds of 0 of units of a layer.
-    pub(crate) fn search_harder(
+    pub(crate) fn pgd_with_restarts(
         &mut self,
         layer: LayerId,
         bounds: &[Target],
@@ -104,7 +109,7 @@ impl Witnesses<'_> {
         let mut seen = HashSet::new();
         let mut points: Vec<Arc<[f64]>> = Vec::new();
         for Best { point, .. } in self.best[..=layer.index()].iter().rev().flatten().flatten() {
-            if points.len() < KNOWN && !point.is_empty() && seen.insert(Arc::as_ptr(point)) {
+            if points.len() < MAX_KNOWN_POINTS && !point.is_empty() && seen.insert(Arc::as_ptr(point)) {
                 points.push(Arc::clone(point));
             }
         }
@@ -118,7 +123,8 @@ impl Witnesses<'_> {
         KnownPoints { points, width: self.network.shape(value).elements(), numbers: numbers.concat() }
     }
 
-    /// So many points to set out from: these, and then random corners and random points by turns.
+    /// Points to set out from, `count` of them: those that are `near`, and then random corners and random points by
+    /// turns.
     fn starts<'p>(&self, near: impl Iterator<Item = &'p [f64]>, count: usize, random: &mut Rng) -> Vec<f64> {
         let inputs = self.domain.len();
         let mut points = Vec::with_capacity(count * inputs);
@@ -169,7 +175,7 @@ impl Witnesses<'_> {
         if summit.point.is_empty() { Vec::new() } else { self.scan(workspace, &summit.point) }
     }
 
-    /// Moves every input of every point by so much of its range.
+    /// Moves every input of every point by `stride` of its range.
     fn advance(&self, points: &mut [f64], directions: &mut [f64], slopes: &[f64], goal: Target, stride: f64) {
         let inputs = self.domain.len();
         let rows = points.chunks_exact_mut(inputs).zip(directions.chunks_exact_mut(inputs));
@@ -212,11 +218,15 @@ mod tests {
 
     type Anything = Result<(), Box<dyn std::error::Error>>;
 
+    /// Where the tip of the cone is.
     const PEAK: [f64; 6] = [0.37, 0.61, 0.23, 0.83, 0.55, 0.12];
+    /// How high the tip is, and how far from it the cone is above 0.
     const RADIUS: f64 = 0.08;
+    /// The layer that the cone is in.
     const SECOND: LayerId = LayerId::new(1);
 
-    /// A second layer of two units, [`RADIUS`]` - |x - p|` and its negative, where `|x - p|` adds up what each input is away from [`PEAK`].
+    /// A second layer of two units, [`RADIUS`]` - |x - p|` and its negative, where `|x - p|` adds up what each input is
+    /// away from [`PEAK`].
     fn cone() -> Result<Network, NetworkError> {
         let mut weights = Vec::new();
         for (index, sign) in (0..PEAK.len()).flat_map(|index| [(index, 1.0), (index, -1.0)]) {
@@ -248,10 +258,10 @@ mod tests {
         while checker.next_layer().is_some() {}
         let (limits, mut witnesses) = (Limits::default(), Witnesses::new(network, domain));
         witnesses.learn(checker.ranges());
-        witnesses.look_around(0);
+        witnesses.sample_domain(0);
         witnesses.climb(SECOND, &[0, 1], &limits.whole());
         if let Some(effort) = effort {
-            witnesses.search_harder(SECOND, &open(&witnesses), effort, 0, &limits.whole());
+            witnesses.pgd_with_restarts(SECOND, &open(&witnesses), effort, 0, &limits.whole());
         }
         Ok(witnesses)
     }
