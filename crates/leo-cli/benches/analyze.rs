@@ -1,5 +1,5 @@
-//! `leo analyze` on every network in `models/mnist`, from the start of the process to its end: the default engine beside the paper's mixed-integer
-//! programs, and beside what cannot be avoided.
+//! `leo analyze` on every network in `models/mnist`, from the start of the process to its end: the default engine
+//! beside the paper's mixed-integer programs, and beside what cannot be avoided.
 //!
 //! The programs may take a minute for each network; `LEO_MILP_SECONDS` gives another limit, and 0 leaves them out.
 
@@ -62,8 +62,8 @@ fn analyze(model: &Path, arguments: &[&str]) -> Result<(Duration, u64), Box<dyn 
     Ok((time, report["totals"]["undecided"].as_u64().ok_or("no totals")?))
 }
 
-/// The time of what no analysis can do without, once the process has started: reading the file, taking some points forward through the network, and
-/// taking the bounds of every layer back to the input.
+/// The time of what no analysis can do without, once the process has started: reading the file, taking some points
+/// forward through the network, and taking the bounds of every layer back to the input.
 fn unavoidable(path: &Path) -> Result<Duration, Box<dyn Error>> {
     let start = Instant::now();
     let model = Model::load(path)?;

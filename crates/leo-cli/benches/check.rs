@@ -1,5 +1,6 @@
-//! Certificates of every network in `models/mnist`: how large they are, and how long it takes to find and to check them, from the start of the process to its
-//! end. `leo compress` checks what it writes; that is not part of finding it.
+//! Certificates of every network in `models/mnist`: how large they are, and how long it takes to find and to check
+//! them, from the start of the process to its end. `leo compress` checks what it writes; that is not part of finding
+//! it.
 
 mod support;
 

@@ -1,8 +1,9 @@
-//! Deep and wide networks, from the start of the process to its end: `leo analyze` beside the paper's mixed-integer programs, `leo compress` and `leo check` on
-//! 784-100x5-10 and 784-800-800-10, and how the time of the analysis grows with width and depth. Prints tables and draws `docs/growth.svg`.
+//! Deep and wide networks, from the start of the process to its end: `leo analyze` beside the paper's mixed-integer
+//! programs, `leo compress` and `leo check` on 784-100x5-10 and 784-800-800-10, and how the time of the analysis grows
+//! with width and depth. Prints tables and draws `docs/growth.svg`.
 //!
-//! `LEO_DEEP` names the folder of the networks; `make deep` trains them into one and starts this. Every command may take two minutes for each network;
-//! `LEO_DEEP_SECONDS` gives another limit.
+//! `LEO_DEEP` names the folder of the networks; `make deep` trains them into one and starts this. Every command may
+//! take two minutes for each network; `LEO_DEEP_SECONDS` gives another limit.
 
 #[path = "deep/plot.rs"]
 mod plot;
@@ -82,7 +83,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Prints the default analysis beside the paper's.
 fn analyses(networks: &[&Network], limit: f64) -> Result<(), Box<dyn Error>> {
     println!(
-        "| network | auto | undecided | memory | milp | undecided | milp / auto | open | decided by auto | by milp | ratio |"
+        "| network | auto | undecided | memory | milp | undecided | milp / auto | open | decided by auto | by milp \
+         | ratio |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let mut totals = [0; 3];
@@ -116,7 +118,8 @@ fn analyses(networks: &[&Network], limit: f64) -> Result<(), Box<dyn Error>> {
     }
     let [open, by_auto, by_milp] = totals;
     println!(
-        "\nOpen is what --engine bounds --node-limit 0 leaves undecided: {open} in all, of which auto decides {by_auto} and milp {by_milp}."
+        "\nOpen is what --engine bounds --node-limit 0 leaves undecided: {open} in all, of which auto decides \
+         {by_auto} and milp {by_milp}."
     );
     Ok(())
 }

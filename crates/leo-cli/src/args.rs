@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leo_compress::Tolerance;
+use leo_stability::HAS_SOLVER;
 
 pub use domain::DomainArguments;
 pub use search::{EngineName, SearchArguments};
@@ -17,10 +18,10 @@ pub use training::{Data, Reproduce, SessionArguments, Train};
 /// Makes trained ReLU networks smaller without changing what they compute, and proves it.
 ///
 /// Leo reads a network (ONNX, or the NNet format of ACAS Xu) and the inputs it will ever see (a box such as [0, 1] for
-/// every input). It finds the units that are always off or always on there, and writes a smaller network that computes the same. It can also
-/// show what is in a network, run it, and train networks to work on.
+/// every input). It finds the units that are always off or always on there, and writes a smaller network that computes
+/// the same. It can also show what is in a network, run it, and train networks to work on.
 #[derive(Debug, Parser)]
-#[command(name = "leo", version, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
+#[command(name = "leo", version, long_version = VERSION, max_term_width = 100, after_help = AFTER_HELP, subcommand_required = true)]
 pub struct Arguments {
     /// Print no report and no progress, only errors and what was asked for, such as JSON; the exit code says the rest
     #[arg(short, long, global = true, conflicts_with = "verbose", display_order = 900)]
@@ -34,6 +35,14 @@ pub struct Arguments {
     pub command: Command,
 }
 
+/// What `leo --version` says. The Makefile looks at the second line.
+const VERSION: &str = if HAS_SOLVER {
+    concat!(env!("CARGO_PKG_VERSION"), "\nsolver: HiGHS")
+} else {
+    concat!(env!("CARGO_PKG_VERSION"), "\nsolver: none (`make build` builds Leo with HiGHS)")
+};
+
+/// What `leo --help` says at its end.
 const AFTER_HELP: &str = "\
 Exit codes:
   0    done
@@ -88,7 +97,10 @@ pub struct Inspect {
     pub domain: DomainArguments,
 }
 
+/// What `leo inspect --help` says at its end.
 const INSPECT_HELP: &str = "\
+Which operators, types and domains Leo takes: docs/supported.md.
+
 Examples:
   leo inspect model.onnx
   leo inspect model.onnx --domain 0,1
@@ -97,9 +109,10 @@ Examples:
 
 /// Make a network smaller without changing what it computes on the domain
 ///
-/// Finds the units that are always off, always on, constant, multiples of each other or read by nobody there, and rewrites the network without
-/// them. What comes out is proved to agree with what went in, on the whole domain, up to a number that is reported: delta. What is not
-/// rewritten stays as it is in the file: names, shapes, metadata, pre- and post-processing.
+/// Finds the units that are always off, always on, constant, multiples of each other or read by nobody there, and
+/// rewrites the network without them. What comes out is proved to agree with what went in, on the whole domain, up to a
+/// number that is reported: delta. What is not rewritten stays as it is in the file: names, shapes, metadata, pre- and
+/// post-processing.
 #[derive(Debug, Args)]
 #[command(after_help = COMPRESS_HELP)]
 pub struct Compress {
@@ -129,13 +142,15 @@ pub struct Compress {
     #[arg(long, value_enum, default_value_t = MethodName::Full)]
     pub method: MethodName,
 
-    /// How far approximations may move any output: 0 for none; ulp for less than single precision can show, for each element of an output half a unit in the last place of
-    /// the largest number that it was seen to be; a percentage of that number; or a number. Rounding of weights comes on top [default: ulp; 0 with --method leo]
+    /// How far approximations may move any output: 0 for none; ulp for less than single precision can show, for each
+    /// element of an output half a unit in the last place of the largest number that it was seen to be; a percentage of
+    /// that number; or a number. Rounding of weights comes on top [default: ulp; 0 with --method leo]
     #[arg(long, value_name = "0|ulp|NUMBER|PERCENT%", allow_negative_numbers = true)]
     pub tolerance: Option<Tolerance>,
 
-    /// How many times as large as the original's the error may be that single precision makes in the smaller network. Both are measured, with room to spare for
-    /// other points and other runtimes: of 2, at most 1.6 may be measured. A network that is noisier is not written, but another one that removes less [default: 2]
+    /// How many times as large as the original's the error may be that single precision makes in the smaller network.
+    /// Both are measured, with room to spare for other points and other runtimes: of 2, at most 1.6 may be measured. A
+    /// network that is noisier is not written, but another one that removes less [default: 2]
     #[arg(long, value_name = "FACTOR", value_parser = factor, allow_negative_numbers = true)]
     pub allow_noise: Option<f64>,
 
@@ -147,12 +162,13 @@ pub struct Compress {
     #[arg(long, value_enum, value_name = "TYPE")]
     pub dtype: Option<FloatName>,
 
-    /// The right answers for the samples of --data, whole numbers in a NumPy (.npy) or IDX file, to report the accuracy before and after
+    /// The right answers for the samples of --data, whole numbers in a NumPy (.npy) or IDX file, to report the accuracy
+    /// before and after
     #[arg(long, value_name = "FILE", requires = "data")]
     pub labels: Option<PathBuf>,
 
-    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C. Nothing in it is believed: every
-    /// proof is checked again
+    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C.
+    /// Nothing in it is believed: every proof is checked again
     #[arg(long, value_name = "FILE", help_heading = "Search (which units are stable)")]
     pub resume: Option<PathBuf>,
 
@@ -193,8 +209,11 @@ pub enum FloatName {
     F64,
 }
 
+/// What `leo compress --help` says at its end.
 const COMPRESS_HELP: &str = "\
 With --domain, samples of --data are inputs to begin with, not the domain; the networks are compared on them, too.
+
+What the words mean that say why units went or stayed (inactive, linear, merged, kept, stays and so on), with examples: docs/removal.md.
 
 If there is nothing to remove, the file is written as it is. Ctrl-C writes nothing but the file of --resume.
 
@@ -208,8 +227,9 @@ Examples:
 
 /// Check a certificate: that a network computes the same as another one, up to delta
 ///
-/// Proves again what `leo compress` found, from the two files and the certificate alone, in arithmetic that can only err on the safe side. It needs no solver and no
-/// search, and believes nothing that a file says. What a certificate is: docs/certificate.md.
+/// Proves again what `leo compress` found, from the two files and the certificate alone, in arithmetic that can only
+/// err on the safe side. It needs no solver and no search, and believes nothing that a file says. What a certificate
+/// is: docs/certificate.md.
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_HELP)]
 pub struct Check {
@@ -231,6 +251,7 @@ pub struct Check {
     pub json: bool,
 }
 
+/// What `leo check --help` says at its end.
 const CHECK_HELP: &str = "\
 Exit codes: 0, verified; 1, refused: the certificate does not prove it; 2, a file cannot be read.
 
@@ -240,8 +261,9 @@ Examples:
 
 /// Find out which units are always on or always off on the domain
 ///
-/// For every ReLU unit: can it be on, can it be off? Bounds are proved in arithmetic that can only err on the safe side, and a unit counts as unstable
-/// only if inputs are known for both. What neither settles is undecided.
+/// For every ReLU unit: can it be on, can it be off? Bounds are proved in arithmetic that can only err on the safe
+/// side, and a unit counts as unstable only if inputs are known for both. What neither settles is undecided. The
+/// network's outputs are bounded, too.
 #[derive(Debug, Args)]
 #[command(after_help = ANALYZE_HELP)]
 pub struct Analyze {
@@ -252,6 +274,10 @@ pub struct Analyze {
     #[arg(long)]
     pub json: bool,
 
+    /// Write the bounds of inputs, units and outputs: arrays for NumPy (.npz) or a table (.csv). Can be given twice
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub outputs: Vec<PathBuf>,
+
     #[command(flatten)]
     pub report: ReportArguments,
 
@@ -259,13 +285,19 @@ pub struct Analyze {
     #[arg(long, requires = "json")]
     pub witnesses: bool,
 
-    /// Believe what the mixed-integer solver says even where no proof or input confirms it. It works to tolerances, and can be
-    /// wrong
+    /// Believe what the mixed-integer solver says even where no proof or input confirms it. It works to tolerances, and
+    /// can be wrong
     #[arg(long)]
     pub trust_solver: bool,
 
-    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C. Nothing in it is believed: every
-    /// proof is checked again
+    /// Only prove bounds of units and outputs, as narrow as lines can make them, until that gains nothing more. No
+    /// inputs are searched for and no cases distinguished; units that bounds do not decide are undecided, and that is
+    /// no failure
+    #[arg(long, help_heading = "Search (which units are stable)")]
+    pub bounds_only: bool,
+
+    /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C.
+    /// Nothing in it is believed: every proof is checked again
     #[arg(long, value_name = "FILE", help_heading = "Search (which units are stable)")]
     pub resume: Option<PathBuf>,
 
@@ -276,13 +308,17 @@ pub struct Analyze {
     pub domain: DomainArguments,
 }
 
+/// What `leo analyze --help` says at its end.
 const ANALYZE_HELP: &str = "\
 With --domain, samples of --data are inputs to begin with, not the domain.
 
 Exit code 1 says that some units are undecided; 130, that Ctrl-C stopped it. What is decided by then is reported, and with --resume kept.
 
+Bounds hold on the whole domain: they are proved, rounded outward. docs/analysis.md says what is in JSON and files.
+
 Examples:
   leo analyze model.onnx --domain 0,1
+  leo analyze model.onnx --domain 0,1 --bounds-only -o bounds.npz
   leo analyze model.onnx --domain 0,1 --data train-images-idx3-ubyte.gz --divide 255
   leo analyze model.onnx --domain 0,1 --json --witnesses
   leo analyze model.onnx --domain 0,1 --time-limit 60 --resume model.search
@@ -290,9 +326,10 @@ Examples:
 
 /// Compare two networks on the domain: equal, different, or neither shown
 ///
-/// Both files must take the same input, give the same outputs, and do the same with what leaves their networks. Then the networks themselves are compared, whatever
-/// they have to do with each other: which units belong together is found out, and how far any output can be apart is proved. What is compared is what leaves the
-/// networks, in front of a softmax or whatever else comes after them.
+/// Both files must take the same input, give the same outputs, and do the same with what leaves their networks. Then
+/// the networks themselves are compared, whatever they have to do with each other: which units belong together is found
+/// out, and how far any output can be apart is proved. What is compared is what leaves the networks, in front of a
+/// softmax or whatever else comes after them.
 #[derive(Debug, Args)]
 #[command(after_help = EQUIV_HELP)]
 pub struct Equiv {
@@ -331,6 +368,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
     tolerance.ok_or_else(|| "should be 0 or a number above 0".to_owned())
 }
 
+/// What `leo equiv --help` says at its end.
 const EQUIV_HELP: &str = "\
 With --domain, samples of --data are inputs to begin with, not the domain; the networks are compared on them, too.
 
@@ -343,7 +381,8 @@ Examples:
 
 /// Run a network on samples
 ///
-/// The first axis of the samples counts them. Files in double precision are run in double precision, all others in single.
+/// The first axis of the samples counts them. Files in double precision are run in double precision, all others in
+/// single.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
 pub struct Run {
@@ -371,6 +410,7 @@ pub struct Run {
     pub json: bool,
 }
 
+/// What `leo run --help` says at its end.
 const RUN_HELP: &str = "\
 Examples:
   leo run model.onnx --input x.npy -o y.npy
@@ -409,6 +449,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
+/// What `leo completions --help` says at its end.
 const COMPLETIONS_HELP: &str = "\
 Examples:
   leo completions bash > ~/.local/share/bash-completion/completions/leo
@@ -419,11 +460,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = MAN_HELP)]
 pub struct Man {
-    /// Write leo.1 and a page for every command (leo-compress.1 and so on) into this folder, which is made if it is missing
+    /// Write leo.1 and a page for every command (leo-compress.1 and so on) into this folder, which is made if it is
+    /// missing
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
 }
 
+/// What `leo man --help` says at its end.
 const MAN_HELP: &str = "\
 Examples:
   leo man | man -l -

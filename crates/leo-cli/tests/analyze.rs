@@ -209,7 +209,8 @@ fn a_network_without_units_is_no_error() -> Anything {
     std::fs::write(folder.path().join("line.nnet"), "// a line\n1,1,1,1,\n1,1,\n0,\n0,\n1,\n0,0,\n1,1,\n2,\n1,\n")?;
     let output = analyze(folder.path(), &["line.nnet", "--domain", "0,1"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8(output.stdout)?.ends_with("the network has no ReLU units\n"));
+    let printed = String::from_utf8(output.stdout)?;
+    assert!(printed.ends_with("within [1, 3]\nthe network has no ReLU units\n"), "{printed}");
     Ok(())
 }
 
@@ -264,5 +265,129 @@ fn files_of_other_searches_are_refused() -> Anything {
         std::fs::write(folder.path().join("b.search"), broken)?;
         refusal(&[model, "--domain", "0,1", "--resume", "b.search"])?;
     }
+    Ok(())
+}
+
+/// Bounds alone: no unit is called unstable, none that stays open is a failure, and ranges are as narrow as a search's.
+#[test]
+fn bounds_alone_are_narrow_and_never_fail() -> Anything {
+    let model = support::model("25-25-l1-0.0002");
+    let searched = report(Path::new("."), &[&model, "--domain", "0,1"], 0)?;
+    let on = |threads: &'static str| {
+        report(Path::new("."), &[&model, "--domain", "0,1", "--bounds-only", "--threads", threads], 0)
+    };
+    let alone = on("1")?;
+    assert_eq!((&alone["engine"], &alone["stopped"]), (&"bounds-only".into(), &Value::Null));
+    assert_eq!(alone["totals"]["undecided"], searched["totals"]["unstable"]);
+    assert_eq!(
+        [&on("2")?["layers"][1]["lower"], &on("2")?["outputs"]],
+        [&alone["layers"][1]["lower"], &alone["outputs"]]
+    );
+    let width = |report: &Value, list: &str, index: usize| {
+        let side = |key: &str| report[list][index][key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+        side("upper").sum::<f64>() - side("lower").sum::<f64>()
+    };
+    assert!(width(&alone, "layers", 1) <= width(&searched, "layers", 1));
+    assert!(width(&alone, "outputs", 0) < width(&searched, "outputs", 0));
+
+    let hurried = report(Path::new("."), &[&model, "--domain", "0,1", "--bounds-only", "--time-limit", "0"], 0)?;
+    assert_eq!(hurried["stopped"], "time limit");
+    assert!(width(&alone, "outputs", 0) < width(&hurried, "outputs", 0));
+    Ok(())
+}
+
+#[test]
+fn bounds_alone_refuse_what_asks_for_a_search() -> Anything {
+    let folder = three_units()?;
+    for flags in [
+        &["--engine", "milp"][..],
+        &["--trust-solver"],
+        &["--json", "--witnesses"],
+        &["--node-limit", "9"],
+        &["--resume", "a.search"],
+    ] {
+        let complaint = refusal(folder.path(), &[&["three.nnet", "--domain", "0,1", "--bounds-only"], flags].concat())?;
+        assert!(complaint.contains("not with --bounds-only") && complaint.lines().count() == 1, "{complaint}");
+    }
+    Ok(())
+}
+
+/// The numbers of an array in a report.
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().into_iter().flatten().map(|number| number.as_f64().unwrap_or(f64::NAN)).collect()
+}
+
+/// The JSON, the arrays and the table hold the same numbers, and the JSON has a line for each layer and output.
+#[test]
+fn files_of_bounds_hold_the_same_numbers() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let model = models().join("digits.onnx").to_string_lossy().into_owned();
+    let files = ["-o", "bounds.npz", "-o", "bounds.csv", "--report", "page.html"];
+    let arguments = [&[&model, "--domain", "0,1", "--bounds-only", "--json"][..], &files].concat();
+    let printed = String::from_utf8(analyze(folder.path(), &arguments).stdout)?;
+    let json: Value = serde_json::from_str(&printed)?;
+    assert_eq!(printed.lines().filter(|line| line.starts_with("    {\"index\": ")).count(), 3, "{printed}");
+    let (first, output) = (&json["layers"][0], &json["outputs"][0]);
+    assert_eq!((&first["pre_activation"], &first["value"]), (&"add_result".into(), &"next_activations".into()));
+    assert_eq!((&output["name"], &output["value"]), (&Value::Null, &"add_result2".into()), "a softmax comes after it");
+    assert_eq!((&first["shape"], &output["shape"]), (&serde_json::json!([32]), &serde_json::json!([10])));
+
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(folder.path().join("bounds.npz"))?)?;
+    let mut array = |name: String| -> Anything<Vec<f64>> {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut archive.by_name(&format!("{name}.npy"))?, &mut bytes)?;
+        Ok(Array::from_bytes(&bytes)?.to_vec())
+    };
+    let table = std::fs::read_to_string(folder.path().join("bounds.csv"))?;
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0].join(","), "kind,index,name,value,element,lower,upper,status");
+    assert_eq!(rows.len(), 1 + 64 + 48 + 10);
+    let column = |kind: &str, index: usize, column: usize| -> Vec<&str> {
+        let wanted = |row: &&Vec<&str>| row[0] == kind && row[1] == index.to_string();
+        rows.iter().filter(wanted).map(|row| row[column]).collect()
+    };
+    for (side, place) in [("lower", 5), ("upper", 6)] {
+        let parsed = |kind: &str, index: usize| -> Vec<f64> {
+            column(kind, index, place).iter().filter_map(|text| text.parse().ok()).collect()
+        };
+        let input = numbers(&json["domain"][side]);
+        assert_eq!([array(format!("input_{side}"))?, parsed("input", 0)], [input.clone(), input]);
+        let found = numbers(&output[side]);
+        assert_eq!([array(format!("output_{side}_0"))?, parsed("output", 0)], [found.clone(), found]);
+        for layer in 0..2 {
+            let found = numbers(&json["layers"][layer][side]);
+            let units: Vec<f64> = units(&serde_json::json!({"layers": [json["layers"][layer]]}))
+                .iter()
+                .filter_map(|unit| unit[side].as_f64())
+                .collect();
+            assert_eq!(
+                [array(format!("{side}_{layer}"))?, parsed("unit", layer), units],
+                [(); 3].map(|()| found.clone())
+            );
+            assert_eq!(array(format!("status_{layer}"))?, numbers(&json["layers"][layer]["status"]));
+        }
+    }
+    let words: Vec<&str> = units(&json).iter().filter_map(|unit| unit["status"].as_str()).collect();
+    assert_eq!([column("unit", 0, 7), column("unit", 1, 7)].concat(), words);
+    let page = std::fs::read_to_string(folder.path().join("page.html"))?;
+    assert!(page.contains("output add_result2, 10 numbers, within ["));
+    Ok(())
+}
+
+#[test]
+fn files_of_bounds_overwrite_nothing() -> Anything {
+    let folder = three_units()?;
+    let arguments = |more: &[&'static str]| [&["three.nnet", "--domain", "0,1"], more].concat();
+    assert!(refusal(folder.path(), &arguments(&["-o", "bounds.txt"]))?.contains("are written as .npz or as .csv"));
+    assert!(refusal(folder.path(), &arguments(&["-o", "bounds"]))?.contains("are written as .npz or as .csv"));
+    assert_eq!(analyze(folder.path(), &arguments(&["-o", "a.csv"])).status.code(), Some(0));
+    let first = std::fs::read(folder.path().join("a.csv"))?;
+    let there = refusal(folder.path(), &arguments(&["-o", "b.npz", "-o", "a.csv"]))?;
+    assert!(there.contains("is there already; --force overwrites it"), "{there}");
+    assert!(!folder.path().join("b.npz").exists(), "all or none");
+    let twice = refusal(folder.path(), &arguments(&["-o", "c.csv", "-o", "./c.csv"]))?;
+    assert!(twice.contains("would overwrite"), "{twice}");
+    assert_eq!(analyze(folder.path(), &arguments(&["-o", "a.csv", "--force"])).status.code(), Some(0));
+    assert_eq!(std::fs::read(folder.path().join("a.csv"))?, first, "the same search writes the same bytes");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Files that Leo got wrong once, and networks that other people ship: what was wrong with each, and that it is no more. They are no part of the project; where they
-//! are not beside it, in `shared/`, tests say so and are skipped.
+//! Files that Leo got wrong once, and networks that other people ship: what was wrong with each, and that it is no
+//! more. They are no part of the project; where they are not beside it, in `shared/`, tests say so and are skipped.
 
 mod support;
 
@@ -111,7 +111,8 @@ fn a_bound_that_nothing_reaches_buys_no_tolerance() -> Anything {
     Ok(())
 }
 
-/// Differences that are there are seen, and delta is within a hundred times of them; or the outputs are exactly what they were.
+/// Differences that are there are seen, and delta is within a hundred times of them; or the outputs are exactly what
+/// they were.
 #[test]
 fn delta_is_near_what_is_seen() -> Anything {
     let folder = tempfile::tempdir()?;

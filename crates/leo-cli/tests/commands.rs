@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use leo_formats::ArrayFile;
-use leo_formats::onnx::proto::{ModelProto, StringStringEntryProto};
+use leo_formats::onnx::proto::{GraphProto, StringStringEntryProto};
 use leo_network::Array;
 
 use program::{Anything, leo};
@@ -30,7 +30,13 @@ fn help_is_worth_reading() {
     insta::assert_snapshot!("help_inspect", text(&["inspect", "--help"]));
     insta::assert_snapshot!("help_run", text(&["run", "--help"]));
     insta::assert_snapshot!("help_convert", text(&["convert", "--help"]));
-    assert_eq!(text(&["--version"]), format!("leo {}\n", env!("CARGO_PKG_VERSION")));
+    let (version, solver) = (env!("CARGO_PKG_VERSION"), text(&["--version"]));
+    let solver = solver.strip_prefix(&format!("leo {version}\n")).expect("the version comes first");
+    assert!(
+        solver.starts_with(if cfg!(feature = "highs") { "solver: HiGHS\n" } else { "solver: none (`make build`" }),
+        "{solver}"
+    );
+    assert_eq!(text(&["-V"]), format!("leo {version}\n"));
 }
 
 #[test]
@@ -137,36 +143,28 @@ fn gzip_is_seen_through() -> Anything {
     Ok(())
 }
 
-/// Every way to be wrong: one line that says which file, where and why; exit code 2; nothing written.
-#[test]
-fn bad_input_gets_one_clear_line() -> Anything {
-    let folder = tempfile::tempdir()?;
-    let path = |name: &str| folder.path().join(name);
-    let changed = |change: &dyn Fn(&mut ModelProto)| {
-        let mut model = support::small();
-        change(&mut model);
-        support::bytes(&model)
-    };
-    let graph = |model: &mut ModelProto| model.graph.take().unwrap_or_default();
+/// The good network with its graph changed.
+fn with(edit: impl Fn(&mut GraphProto)) -> Vec<u8> {
+    let mut model = support::small();
+    model.graph.iter_mut().for_each(edit);
+    support::bytes(&model)
+}
+
+/// The good network with weights in another file.
+fn external(location: &str) -> Vec<u8> {
+    with(|graph| {
+        let entry = StringStringEntryProto { key: Some("location".into()), value: Some(location.into()) };
+        let weights = &mut graph.initializer[0];
+        weights.raw_data = None;
+        weights.data_location = Some(1);
+        weights.external_data = vec![entry];
+    })
+}
+
+/// Files that are not what their names say, and some that are.
+fn files_of_all_kinds() -> Vec<(&'static str, Vec<u8>)> {
     let good = support::bytes(&support::small());
-    let external = |location: &'static str| {
-        changed(&move |model| {
-            let mut g = graph(model);
-            let entry = StringStringEntryProto { key: Some("location".into()), value: Some(location.into()) };
-            g.initializer[0].raw_data = None;
-            g.initializer[0].data_location = Some(1);
-            g.initializer[0].external_data = vec![entry];
-            model.graph = Some(g);
-        })
-    };
-    let with = |edit: &dyn Fn(&mut leo_formats::onnx::proto::GraphProto)| {
-        changed(&|model| {
-            let mut g = graph(model);
-            edit(&mut g);
-            model.graph = Some(g);
-        })
-    };
-    let files: Vec<(&str, Vec<u8>)> = vec![
+    vec![
         ("truncated.onnx", good[..good.len() - 30].to_vec()),
         ("corrupt.onnx", good.iter().map(|byte| byte ^ 0x55).collect()),
         ("empty.onnx", vec![]),
@@ -178,39 +176,48 @@ fn bad_input_gets_one_clear_line() -> Anything {
         ("broken.onnx.gz", b"\x1f\x8b\x08\x00broken".to_vec()),
         ("model.txt", good.clone()),
         ("good.onnx", good.clone()),
-        ("conv.onnx", with(&|g| g.node[1].op_type = Some("Conv".into()))),
-        ("inner_tanh.onnx", with(&|g| g.node[2].op_type = Some("Tanh".into()))),
-        ("nan.onnx", with(&|g| g.initializer[0].raw_data = Some(f32::NAN.to_le_bytes().repeat(6).into()))),
-        ("infinite.onnx", with(&|g| g.initializer[3].raw_data = Some(f32::INFINITY.to_le_bytes().repeat(2).into()))),
-        ("shapes.onnx", with(&|g| g.initializer[2].dims = vec![1, 4])),
-        ("cycle.onnx", with(&|g| g.node[1].input[0] = "y".into())),
-        ("huge_input.onnx", with(&|g| g.input[0] = support::value("x", &[0, 1 << 50]))),
-        ("huge_tensor.onnx", with(&|g| g.initializer[0].dims = vec![1 << 31, 1 << 31])),
-        ("outside.onnx", external("../secret.bin")),
-        ("missing_data.onnx", external("weights.bin")),
-        ("escape\n\u{1b}[31m.onnx", with(&|g| g.node[1].op_type = Some("Co\nnv".into()))),
         ("net.nnet", support::NNET.into()),
         ("cut.nnet", support::NNET[..60].into()),
         ("or.vnnlib", support::VNNLIB_1.into()),
         ("broken.vnnlib", "(assert (<= X_0 1)".into()),
-    ];
-    for (name, bytes) in &files {
-        std::fs::write(path(name), bytes)?;
-    }
-    std::fs::create_dir(path("folder.onnx"))?;
+    ]
+}
+
+/// Files that are what their names say, and hold what Leo does not take.
+fn networks_that_are_refused() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("conv.onnx", with(|g| g.node[1].op_type = Some("Conv".into()))),
+        ("inner_tanh.onnx", with(|g| g.node[2].op_type = Some("Tanh".into()))),
+        ("nan.onnx", with(|g| g.initializer[0].raw_data = Some(f32::NAN.to_le_bytes().repeat(6).into()))),
+        ("infinite.onnx", with(|g| g.initializer[3].raw_data = Some(f32::INFINITY.to_le_bytes().repeat(2).into()))),
+        ("shapes.onnx", with(|g| g.initializer[2].dims = vec![1, 4])),
+        ("cycle.onnx", with(|g| g.node[1].input[0] = "y".into())),
+        ("huge_input.onnx", with(|g| g.input[0] = support::value("x", &[0, 1 << 50]))),
+        ("huge_tensor.onnx", with(|g| g.initializer[0].dims = vec![1 << 31, 1 << 31])),
+        ("outside.onnx", external("../secret.bin")),
+        ("missing_data.onnx", external("weights.bin")),
+        ("escape\n\u{1b}[31m.onnx", with(|g| g.node[1].op_type = Some("Co\nnv".into()))),
+    ]
+}
+
+/// Arrays that fit nothing.
+fn write_arrays(folder: &Path) -> Anything {
+    let path = |name: &str| folder.join(name);
     Array::new(vec![3], vec![0.0_f64; 3])?.save(&path("three.npy"))?;
     Array::new(vec![2], vec![0.0_f64, f64::NAN])?.save(&path("nan.npy"))?;
     Array::new(vec![2, 4], vec![0.0_f32; 8])?.save(&path("four.npy"))?;
     std::fs::write(path("cut.npy"), &std::fs::read(path("four.npy"))?[..130])?;
+    Ok(())
+}
 
-    let mut calls: Vec<Vec<&str>> = files
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| (name.contains(".onnx") || name.contains(".nnet")) && !["good.onnx", "net.nnet"].contains(name))
-        .chain(["folder.onnx", "model.txt", "missing.onnx"])
-        .map(|name| vec!["convert", name, "-o", "out.onnx"])
-        .collect();
-    for domain in [
+/// Commands that read these files, or are wrong in themselves.
+fn bad_calls<'a>(files: &[(&'a str, Vec<u8>)]) -> Vec<Vec<&'a str>> {
+    let is_bad_network =
+        |name: &&str| (name.contains(".onnx") || name.contains(".nnet")) && !["good.onnx", "net.nnet"].contains(name);
+    let networks = files.iter().map(|(name, _)| *name).filter(is_bad_network);
+    let networks = networks.chain(["folder.onnx", "model.txt", "missing.onnx"]);
+    let mut calls: Vec<Vec<&str>> = networks.map(|name| vec!["convert", name, "-o", "out.onnx"]).collect();
+    let domains = [
         "1,0",
         "nan,1",
         "0,inf",
@@ -220,24 +227,38 @@ fn bad_input_gets_one_clear_line() -> Anything {
         "or.vnnlib",
         "broken.vnnlib",
         "0.5",
-    ] {
-        calls.push(vec!["inspect", "net.nnet", "--domain", domain]);
-    }
-    for data in ["nan.npy", "empty.npy", "cut.npy", "net.nnet"] {
-        calls.push(vec!["inspect", "net.nnet", "--data", data]);
-    }
-    calls.push(vec!["inspect", "net.nnet", "--domain", "0,1", "--margin", "-1"]);
-    calls.push(vec!["inspect", "good.onnx", "--margin", "1"]);
-    calls.push(vec!["inspect", "good.onnx", "--data", "four.npy", "--divide", "0"]);
-    calls.push(vec!["run", "good.onnx", "--input", "four.npy", "-o", "out.npy"]);
-    calls.push(vec!["run", "good.onnx", "--input", "three.npy", "-o", "out.npy", "--output-name", "z"]);
-    calls.push(vec!["run", "good.onnx", "--input", "three.npy", "-o", "nowhere/out.npy"]);
-    calls.push(vec!["convert", "good.onnx", "-o", "out.txt"]);
-    calls.push(vec!["convert", "good.onnx", "-o", "folder.onnx"]);
+    ];
+    calls.extend(domains.map(|domain| vec!["inspect", "net.nnet", "--domain", domain]));
+    calls.extend(
+        ["nan.npy", "empty.npy", "cut.npy", "net.nnet"].map(|data| vec!["inspect", "net.nnet", "--data", data]),
+    );
+    let others = [
+        &["inspect", "net.nnet", "--domain", "0,1", "--margin", "-1"][..],
+        &["inspect", "good.onnx", "--margin", "1"],
+        &["inspect", "good.onnx", "--data", "four.npy", "--divide", "0"],
+        &["run", "good.onnx", "--input", "four.npy", "-o", "out.npy"],
+        &["run", "good.onnx", "--input", "three.npy", "-o", "out.npy", "--output-name", "z"],
+        &["run", "good.onnx", "--input", "three.npy", "-o", "nowhere/out.npy"],
+        &["convert", "good.onnx", "-o", "out.txt"],
+        &["convert", "good.onnx", "-o", "folder.onnx"],
+    ];
+    calls.extend(others.map(<[&str]>::to_vec));
+    calls
+}
 
+/// Every way to be wrong: one line that says which file, where and why; exit code 2; nothing written.
+#[test]
+fn bad_input_gets_one_clear_line() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let files = [files_of_all_kinds(), networks_that_are_refused()].concat();
+    for (name, bytes) in &files {
+        std::fs::write(folder.path().join(name), bytes)?;
+    }
+    std::fs::create_dir(folder.path().join("folder.onnx"))?;
+    write_arrays(folder.path())?;
     let before = std::fs::read_dir(folder.path())?.count();
     let mut transcript = String::new();
-    for arguments in &calls {
+    for arguments in &bad_calls(&files) {
         let output = leo(folder.path(), arguments);
         let errors = String::from_utf8(output.stderr)?;
         transcript += &format!("$ leo {}\n{errors}", arguments.join(" ").escape_debug());

@@ -104,8 +104,8 @@ fn nothing_changes_where_nothing_is_gained() -> Anything {
 #[test]
 fn the_models_that_ship_shrink_as_they_should() -> Anything {
     let folder = tempfile::tempdir()?;
-    // Width and l1; what LEO removes in the paper, with three times the spread of single networks (31 times the standard error squared, rooted); the
-    // share of stable units; what the normal form removes at least.
+    // Width and l1; what LEO removes in the paper, with three times the spread of single networks (31 times the
+    // standard error squared, rooted); the share of stable units; what the normal form removes at least.
     let cases = [
         ("25-25-l1-0.001", 22.0, 1.0, 44.0, 44.0),
         ("25-25-l1-0.0002", 8.3, 0.7, 6.0, 4.0),

@@ -1,7 +1,7 @@
 //! Leo against the programs that people use: ONNX's own checker, ONNX Runtime, scikit-learn and PyTorch.
 //!
-//! `make test` installs them into a Python environment and names its interpreter in LEO_PYTHON. Without that variable the
-//! tests that need it say so and stop; the files that PyTorch exported come with the project.
+//! `make test` installs them into a Python environment and names its interpreter in LEO_PYTHON. Without that variable
+//! the tests that need it say so and stop; the files that PyTorch exported come with the project.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,7 +93,8 @@ fn models_exported_by_pytorch_agree_with_pytorch() -> Anything {
     Ok(())
 }
 
-/// What Leo writes anew, ONNX Runtime must run: a whole network, or a part with more units, put into files of every layout.
+/// What Leo writes anew, ONNX Runtime must run: a whole network, or a part with more units, put into files of every
+/// layout.
 #[test]
 fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
     let folder = tempfile::tempdir()?;
@@ -123,7 +124,8 @@ fn what_leo_rewrites_runs_in_onnx_runtime() -> Anything {
     assert_run_alike(folder.path(), &runs)
 }
 
-/// Runs rewritten models in ONNX Runtime, each with its samples and a place for its outputs, which are to be those of the model with this name.
+/// Runs rewritten models in ONNX Runtime, each with its samples and a place for its outputs, which are to be those of
+/// the model with this name.
 fn assert_run_alike(folder: &Path, runs: &[(&str, [PathBuf; 3])]) -> Anything {
     python("run.py", &runs.iter().flat_map(|(_, paths)| paths.clone()).collect::<Vec<_>>())?;
     for (name, [written, _, outputs]) in runs {
@@ -137,7 +139,8 @@ fn assert_run_alike(folder: &Path, runs: &[(&str, [PathBuf; 3])]) -> Anything {
     Ok(())
 }
 
-/// What Leo makes smaller, ONNX Runtime must run, with the same answers: files of every layout, as they are and with units that are there twice.
+/// What Leo makes smaller, ONNX Runtime must run, with the same answers: files of every layout, as they are and with
+/// units that are there twice.
 #[test]
 fn what_leo_compresses_runs_in_onnx_runtime() -> Anything {
     let folder = tempfile::tempdir()?;
@@ -178,7 +181,8 @@ fn what_leo_compresses_runs_in_onnx_runtime() -> Anything {
     assert_run_alike(folder.path(), &runs)
 }
 
-/// The networks that ship give the same answers in ONNX Runtime when they are smaller, and sooner. How much sooner is printed, not asserted.
+/// The networks that ship give the same answers in ONNX Runtime when they are smaller, and sooner. How much sooner is
+/// printed, not asserted.
 #[test]
 fn smaller_networks_are_faster_in_onnx_runtime() -> Anything {
     let folder = tempfile::tempdir()?;
@@ -211,8 +215,8 @@ fn smaller_networks_are_faster_in_onnx_runtime() -> Anything {
     Ok(())
 }
 
-/// The model with every unit of a hidden layer there twice, each counted half by the next layer; `None` where no layer is a
-/// dense map, a ReLU and another dense map.
+/// The model with every unit of a hidden layer there twice, each counted half by the next layer; `None` where no layer
+/// is a dense map, a ReLU and another dense map.
 fn with_units_doubled(document: &Document) -> Anything<Option<Document>> {
     let network = document.network();
     let node = |value: ValueId| value.node().map(|index| &network.nodes()[index]);
@@ -262,5 +266,31 @@ fn nnet_files_become_onnx_files() -> Anything {
     if python("run.py", &[path("net.onnx"), path("x.npy"), path("y.npy")])?.is_some() {
         assert_eq!(Array::load(&path("y.npy"))?.iter().collect::<Vec<_>>(), [15.25]);
     }
+    Ok(())
+}
+
+/// What `leo analyze` prints keeps to its schema, NumPy reads the same numbers, and in ONNX Runtime the values that it
+/// names are where it says.
+#[test]
+fn analyses_keep_to_their_schema_and_name_values_of_the_file() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let Some(manifest) = python("models.py", &[folder.path().to_owned()])? else { return Ok(()) };
+    let mut arguments = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/analysis.schema.json")];
+    let names = manifest.lines().filter_map(|line| line.split('\t').next()).filter(|name| !name.contains('.'));
+    for (index, name) in names.enumerate() {
+        let [model, samples] = ["onnx", "x.npy"].map(|suffix| path(&format!("{name}.{suffix}")));
+        let [report, bounds] = ["json", "npz"].map(|suffix| path(&format!("{name}.{suffix}")));
+        let mode = [&["--bounds-only"][..], &["--witnesses"], &["--engine", "bounds"]][index % 3];
+        let texts = [&model, &samples, &bounds].map(|path| path.to_string_lossy().into_owned());
+        let request = ["analyze", &texts[0], "--data", &texts[1], "--json", "--output", &texts[2]];
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("leo")).args([&request[..], mode].concat()).output()?;
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        std::fs::write(&report, output.stdout)?;
+        arguments.extend([model, samples, report, bounds]);
+    }
+    let printed = python("analysis.py", &arguments)?.unwrap_or_default();
+    let counts = printed.split_whitespace().map(str::parse).collect::<Result<Vec<usize>, _>>()?;
+    assert!(counts[0] >= 30 && counts[1] >= 60, "{printed}: networks, and values that were looked at");
     Ok(())
 }

@@ -4,6 +4,21 @@ mod support;
 
 use support::{Anything, leo};
 
+/// `make demo` builds without the solver.
+#[cfg(not(feature = "highs"))]
+#[test]
+fn without_the_solver_one_line_says_how_to_get_it() -> Anything {
+    let model = support::model("100-100-l1-0.0005");
+    for flags in [&["--engine", "milp"][..], &["--trust-solver"]] {
+        let output = leo(std::path::Path::new("."), &[&["analyze", &model, "--domain", "0,1"], flags].concat());
+        let said = String::from_utf8(output.stderr)?;
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        let begin = format!("leo: {}: this Leo was built without the solver HiGHS; `make build`", flags.join(" "));
+        assert!(said.starts_with(&begin), "{said}");
+    }
+    Ok(())
+}
+
 #[test]
 fn the_demo_shows_a_network_shrink_with_proof_and_page() -> Anything {
     let folder = tempfile::tempdir()?;

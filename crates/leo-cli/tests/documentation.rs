@@ -1,9 +1,10 @@
-//! The documentation is true: every command on its pages runs and prints what is shown, every option it names exists, its Python runs, and its
-//! links lead somewhere.
+//! The documentation is true: every command on its pages runs and prints what is shown, every option it names exists,
+//! its Python runs, and its links lead somewhere.
 //!
-//! Commands run in a shell, as they stand, in a folder with the files that pages talk about (`documentation/place.rs`), page by page and in
-//! order. A command that nobody said how to run ([`plan`]) is an error, so that none can be added without a thought. Python needs LEO_PYTHON, as
-//! in `crosscheck.rs`; what uses PyTorch or Keras runs where these are installed.
+//! Commands run in a shell, as they stand, in a folder with the files that pages talk about (`documentation/place.rs`),
+//! page by page and in order. A command that nobody said how to run ([`plan`]) is an error, so that none can be added
+//! without a thought. Python needs LEO_PYTHON, as in `crosscheck.rs`; what uses PyTorch or Keras runs where these are
+//! installed.
 
 #![cfg(unix)]
 
@@ -20,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use leo_compress::Rule;
 use leo_formats::Model;
 use leo_network::op::Dense;
 use page::Piece;
@@ -211,7 +213,8 @@ fn documented_options_exist() -> Anything {
     let commands: BTreeSet<&str> =
         commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
     let commands: BTreeSet<&str> = commands.into_iter().filter(|name| !name.is_empty() && *name != "help").collect();
-    let known: BTreeSet<String> = commands.iter().flat_map(|name| words(&help(&[name]))).collect();
+    let calls = commands.iter().map(std::slice::from_ref).chain([&[][..]]);
+    let known: BTreeSet<String> = calls.flat_map(|name| words(&help(name))).collect();
     let mut failures = Vec::new();
     // What was measured, and what has changed, may name options that are gone.
     for page in
@@ -259,6 +262,27 @@ fn three_units_come_out_as_worked_out_by_hand() -> Anything {
         let numbers = |dense: &Dense| [dense.weight().values().to_vec(), dense.bias().unwrap_or_default().to_vec()];
         let dense = small.network().nodes().iter().filter_map(|node| node.op().as_dense().map(numbers));
         assert_eq!(dense.flatten().collect::<Vec<_>>(), expected, "{name}");
+    }
+    Ok(())
+}
+
+/// What is between two headings of a page, by the second one's name.
+fn sections(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'))
+}
+
+#[test]
+fn every_rule_is_explained_with_an_example() -> Anything {
+    let page = text_of(Path::new("docs/removal.md"))?;
+    let rules = page.split("\n## ").find(|part| part.starts_with("Rules\n")).ok_or("a section about rules")?;
+    let explained: Vec<&str> = sections(rules).map(|(name, _)| name).collect();
+    assert_eq!(explained, Rule::ALL.map(Rule::name));
+    for (name, section) in sections(rules) {
+        let example: Vec<&str> = section.lines().filter(|line| line.starts_with("    ")).collect();
+        assert!(
+            matches!(example[..], [before, after] if before.starts_with("    before: ") && after.starts_with("    after:  ")),
+            "{name}: {example:?}"
+        );
     }
     Ok(())
 }

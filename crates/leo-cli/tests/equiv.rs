@@ -42,7 +42,8 @@ fn nnet(inputs: usize, layers: &[(&[&[f64]], &[f64])]) -> String {
     text
 }
 
-/// Files to compare: three units on [0, 1], one of them off, one on; the same without the one that is off; and with a weight that is a little larger.
+/// Files to compare: three units on [0, 1], one of them off, one on; the same without the one that is off; and with a
+/// weight that is a little larger.
 fn small_files() -> Anything<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text);
@@ -152,7 +153,7 @@ fn what_takes_a_finer_argument_is_unknown() -> Anything {
     nameless.graph.iter_mut().flat_map(|graph| &mut graph.node).for_each(|node| node.name = None);
     std::fs::write(folder.path().join("nameless.onnx"), nameless.encode_to_vec())?;
     let said = printed(&equiv(folder.path(), ["left.nnet", "nameless.onnx"], &[]))?;
-    assert!(said.contains("in nameless.onnx, without a counterpart in left.nnet: layer 4: "), "{said}");
+    assert!(said.contains("in nameless.onnx, without a counterpart in left.nnet: layer 1: "), "{said}");
     let (json, code) = report(folder.path(), ["left.nnet", "right.nnet"], &[])?;
     assert_eq!((&json["verdict"], code), (&"unknown".into(), Some(1)));
     assert!(json["proved"].as_f64() > Some(0.1) && json["seen"] == 0.0, "{json}");

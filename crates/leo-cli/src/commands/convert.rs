@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use leo_formats::{Format, Model};
+use leo_formats::Format;
 use serde::Serialize;
 
 use crate::args::Convert;
@@ -29,8 +29,9 @@ pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     let console = &console.beside([output.as_path()], arguments.json)?;
     files::ensure_onnx(output)?;
     let converting = console.phase("converting");
-    let model = Model::load(&arguments.model)?;
-    files::ensure_other(output, "-o", files::read_for(&arguments.model, &model).iter().map(PathBuf::as_path))?;
+    let file = leo::open(&arguments.model)?;
+    let model = file.model();
+    files::ensure_other(output, "-o", file.files().iter().map(PathBuf::as_path))?;
     files::ensure_free(output, arguments.force)?;
     let bytes = match model.format() {
         Format::Onnx(document) => document.with_fixed_constants().and_then(|document| document.to_bytes()),

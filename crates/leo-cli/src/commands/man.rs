@@ -14,7 +14,7 @@ use crate::terminal::output::{counted, one_line};
 
 pub fn run(arguments: &Man, console: &Console) -> Result<()> {
     // A page about `leo help` would say nothing.
-    let mut leo = Arguments::command().disable_help_subcommand(true);
+    let mut leo = Arguments::command().disable_help_subcommand(true).long_version(None);
     leo.build();
     let commands: Vec<_> = leo.get_subcommands().cloned().collect();
     let Some(folder) = &arguments.to else {

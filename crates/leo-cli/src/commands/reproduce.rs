@@ -12,7 +12,7 @@ use leo_train::{Existing, Recipe};
 use serde::Serialize;
 
 use crate::args::Reproduce;
-use crate::request::seeds::MOST;
+use crate::request::seeds::MOST_SEEDS;
 use crate::request::session;
 use crate::terminal::console::Console;
 use crate::terminal::interrupt::Interrupted;
@@ -68,7 +68,7 @@ pub fn run(arguments: &Reproduce, console: &Console) -> Result<()> {
         ensure!(paper_widths().contains(width), "--widths {width}: the paper's are {}", listed(paper_widths()));
     }
     let networks = arguments.networks;
-    ensure!((1..=MOST).contains(&networks), "--networks {networks}: should be from 1 to {MOST}");
+    ensure!((1..=MOST_SEEDS).contains(&networks), "--networks {networks}: should be from 1 to {MOST_SEEDS}");
     let data = data_name(&arguments.session.data);
     let experiment = Experiment {
         networks,

@@ -7,14 +7,13 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow, ensure};
 use leo_formats::ArrayFile;
-use leo_formats::{Model, RunError};
+use leo_formats::RunError;
 use leo_network::Array;
 use leo_network::Elements;
 use serde::Serialize;
 
 use crate::args::Run;
-use crate::request::files;
-use crate::request::samples;
+use crate::request::{files, inputs};
 use crate::terminal::console::Console;
 use crate::terminal::output::{counted, one_line};
 
@@ -52,12 +51,13 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
     let reading = console.phase("reading");
-    let model = Model::load(&arguments.model)?;
+    let file = leo::open(&arguments.model)?;
+    let model = file.model();
     if let Some(path) = &arguments.output {
-        let read = files::read_for(&arguments.model, &model);
+        let read = file.files();
         files::ensure_other(path, "-o", read.iter().chain([&arguments.input]).map(PathBuf::as_path))?;
     }
-    let samples = samples::load(&arguments.input, arguments.divide, &model)?;
+    let samples = leo::read_samples(&arguments.input, arguments.divide, model).map_err(inputs::divided)?;
     drop(reading);
     let count = samples.count_samples(model.network().input()).unwrap_or(0);
     let running = console.counting_phase("running", count);

@@ -6,21 +6,28 @@ use maud::{Markup, PreEscaped, html};
 
 use super::grid::mark;
 use super::network::{Shown, UnitMark, inputs, outputs};
+use crate::terminal::output::one_line;
 
-/// The most units of a layer, and the most layers, that can be told apart.
-const WIDEST: usize = 12;
-const DEEPEST: usize = 6;
-
+/// The most units of a layer that can be told apart.
+const MOST_UNITS: usize = 12;
+/// The most layers that can be told apart.
+const MOST_LAYERS: usize = 6;
+/// The radius of a unit.
 const RADIUS: usize = 12;
+/// From one layer to the next.
 const COLUMN: usize = 120;
+/// From one unit to the next.
 const ROW: usize = 38;
 /// Room for what stands below a column.
 const CAPTION: usize = 26;
+/// How many characters of it fit.
+const LONGEST_CAPTION: usize = 16;
 
 /// For each unit of a layer, which units of the one before it reads; nothing if that is not known.
 pub type Wires = Option<Vec<Vec<bool>>>;
 
-/// If each layer reads the one before and nothing else, and the only output reads the last one: how. The last are the output's.
+/// If each layer reads the one before and nothing else, and the only output reads the last one: how. The last are the
+/// output's.
 pub fn wires(network: &Network) -> Option<Vec<Wires>> {
     let &[output] = network.outputs() else { return None };
     let targets = network.layers().map(|layer| network.pre_activation(layer)).chain([output]);
@@ -32,7 +39,7 @@ fn between(network: &Network, target: ValueId, source: ValueId) -> Option<Wires>
     let width = network.shape(target).elements();
     let identity = || (0..width).map(|to| (0..width).map(|from| from == to).collect()).collect();
     // Nobody can follow the lines of wide layers.
-    let mut wires: Wires = (width <= WIDEST).then(identity);
+    let mut wires: Wires = (width <= MOST_UNITS).then(identity);
     let mut value = target;
     while value != source {
         let node = &network.nodes()[value.node()?];
@@ -64,7 +71,7 @@ fn through(wires: &[Vec<bool>], sums: &Sums<'_>) -> Vec<Vec<bool>> {
 /// Whether its units can be told apart in a drawing.
 pub fn is_small(network: &Network) -> bool {
     let hidden = network.hidden();
-    hidden.len() <= DEEPEST && hidden.iter().all(|&width| width <= WIDEST)
+    hidden.len() <= MOST_LAYERS && hidden.iter().all(|&width| width <= MOST_UNITS)
 }
 
 /// What stands in a column.
@@ -77,7 +84,7 @@ enum GraphColumn<'a> {
 
 impl GraphColumn<'_> {
     fn ends(count: usize) -> Self {
-        if count <= WIDEST { Self::Ends(count) } else { Self::Box }
+        if count <= MOST_UNITS { Self::Ends(count) } else { Self::Box }
     }
 
     fn len(&self) -> usize {
@@ -98,6 +105,16 @@ impl GraphColumn<'_> {
     }
 }
 
+/// A layer's name as it fits below a column: the end of a long one, which tells it from others.
+fn caption_of(name: &str) -> String {
+    let cut = name.chars().count().saturating_sub(LONGEST_CAPTION);
+    if cut == 0 {
+        name.to_owned()
+    } else {
+        name.chars().skip(cut + 1).fold("…".to_owned(), |text, c| text + &c.to_string())
+    }
+}
+
 /// Draws a network.
 pub fn draw(shown: &Shown<'_>) -> Markup {
     let network = shown.network;
@@ -109,10 +126,11 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
     let (width, height) = (columns.len() * COLUMN, tallest * ROW + CAPTION + 8);
     let x = |column: usize| column * COLUMN + COLUMN / 2;
     let y = |column: usize, row: usize| ROW / 2 + 4 + ((tallest - columns[column].len()) * ROW) / 2 + row * ROW;
+    let names: Vec<String> = network.layers().map(|layer| one_line(&leo::layer_name(network, layer))).collect();
     let caption = |column: usize| match column {
         0 => inputs(network),
         last if last == columns.len() - 1 => outputs(network),
-        layer => format!("layer {layer}"),
+        column => names.get(column - 1).map_or_else(String::new, |name| caption_of(name)),
     };
     let wires = wires(network).unwrap_or_default();
     html! {
@@ -132,7 +150,7 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
                     GraphColumn::Dots(dots) => @for (row, dot) in dots.iter().enumerate() {
                         (PreEscaped(mark(dot, (x(index), y(index, row)), RADIUS)))
                         @if let Some(number) = dot.number {
-                            text .number.light[dot.class.starts_with("u on")] x=(x(index)) y=(y(index, row) + 4) { (number + 1) }
+                            text .number.light[dot.class.starts_with("u on")] x=(x(index)) y=(y(index, row) + 4) { (number) }
                         }
                     }
                 }

@@ -1,11 +1,13 @@
 //! The report: one page of HTML that needs nothing else, no server, no network.
 //!
-//! What it shows of a unit stands once, as a row of a table (`units.rs`); the drawing of the network (`network.rs`) and the
-//! ranges (`ranges.rs`) point to that row, and a script of a few lines shows it where the pointer is. Without the script everything is there still, in the tables.
+//! What it shows of a unit stands once, as a row of a table (`units.rs`); the drawing of the network (`network.rs`) and
+//! the ranges (`ranges.rs`) point to that row, and a script of a few lines shows it where the pointer is. Without the
+//! script everything is there still, in the tables.
 
 mod graph;
 mod grid;
 mod network;
+mod outputs;
 mod ranges;
 pub mod stability;
 mod units;
@@ -31,6 +33,8 @@ pub struct Page<'a> {
     pub network: &'a Network,
     /// What is known of its units.
     pub layers: &'a [Layer],
+    /// What is known of its outputs, if that was asked for.
+    pub outputs: &'a [leo::OutputBounds],
     /// What was done to it, if something was to be.
     pub outcome: Option<ReportedChange<'a>>,
     /// What nobody should miss.
@@ -90,6 +94,7 @@ impl Page<'_> {
                     main {
                         (picture.section())
                         (ranges::section(self, &known))
+                        (outputs::section(self.outputs))
                         (self.removed())
                         (self.sizes())
                         (self.time())
@@ -177,6 +182,7 @@ impl Page<'_> {
                     }
                     tfoot { tr { td { "units after" } td .n { (outcome.units()) } } }
                 }
+                p .note { "What these words mean, with examples: docs/removal.md." }
                 @if outcome.history.paths > 0 {
                     p .note { "Beside layers, by no ReLU: " (counted(outcome.history.paths, "linear function")) "." }
                 }

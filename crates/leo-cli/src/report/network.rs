@@ -1,5 +1,5 @@
-//! The network before and after, in the manner of the LEO paper's first figure: units that are always off are white, units that are always on blue,
-//! and those that can be both grey.
+//! The network before and after, in the manner of the LEO paper's first figure: units that are always off are white,
+//! units that are always on blue, and those that can be both grey.
 
 use leo_network::{Network, UnitId, ValueId};
 use maud::{Markup, html};

@@ -11,7 +11,7 @@ use crate::terminal::output::{counted, one_line};
 const LINEAR_PART: f64 = 1e-3;
 
 /// How thin a bar may be, of 100.
-const THINNEST: f64 = 2.5;
+const LEAST_BAR: f64 = 2.5;
 
 pub fn section(page: &Page<'_>, known: &Marks) -> Markup {
     html! {
@@ -22,16 +22,16 @@ pub fn section(page: &Page<'_>, known: &Marks) -> Markup {
             } @else {
                 p {
                     "A bar is all that a unit's sum can be on the domain, before the ReLU, and a little more. A unit whose bar stays below zero is always off; one whose bar stays
-                    above zero is always on. Away from zero the scale goes by powers of ten. Layers and units are counted from 1."
+                    above zero is always on. Away from zero the scale goes by powers of ten. Units are counted from 0, as in JSON and in certificates."
                 }
             }
-            @for (index, (layer, marks)) in page.layers.iter().zip(&known.layers).enumerate() {
-                @let name = one_line(page.network.node_of(layer.id).name());
-                h3 { "Layer " (index + 1) @if !name.is_empty() { " " span .name { (name) } } ", " (counted(layer.units.len(), "unit")) }
+            @for (layer, marks) in page.layers.iter().zip(&known.layers) {
+                @let name = one_line(&leo::layer_name(page.network, layer.id));
+                h3 { (name) ", " (counted(layer.units.len(), "unit")) }
                 (chart(marks))
                 details {
                     summary { @if marks.len() < layer.units.len() { "Its units, some of them together" } @else { "Every unit" } }
-                    (table(marks))
+                    (table(&name, marks))
                 }
             }
         }
@@ -45,7 +45,7 @@ fn chart(marks: &[Mark]) -> Markup {
         let (top, bottom) = (scale.place(mark.upper), scale.place(mark.lower));
         // What is as thin as a line must be seen all the same.
         let (top, height) =
-            if bottom - top < THINNEST { ((top + bottom - THINNEST) / 2.0, THINNEST) } else { (top, bottom - top) };
+            if bottom - top < LEAST_BAR { ((top + bottom - LEAST_BAR) / 2.0, LEAST_BAR) } else { (top, bottom - top) };
         let class = mark.class();
         format!(
             "<rect class=\"{class}\" data-u=\"{}\" x=\"{}.1\" y=\"{top:.2}\" width=\".8\" height=\"{height:.2}\"/>",
@@ -65,11 +65,11 @@ fn chart(marks: &[Mark]) -> Markup {
     }
 }
 
-fn table(marks: &[Mark]) -> Markup {
+fn table(layer: &str, marks: &[Mark]) -> Markup {
     let is_done = marks.iter().any(|mark| !mark.became.is_empty());
     html! {
         div .scroll {
-            table {
+            table data-layer=(layer) {
                 thead { tr { th .n { "unit" } th { "is" } th { "range" } th { "decided by" } @if is_done { th { "fate" } } } }
                 tbody {
                     @for mark in marks {

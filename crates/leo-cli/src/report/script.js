@@ -5,10 +5,10 @@
   const about = (mark) => {
     if (mark.dataset.tip) return mark.dataset.tip;
     const row = document.getElementById(mark.dataset.u);
-    const titles = row.closest("table").tHead.rows[0].cells;
-    const layer = mark.dataset.u.slice(1).split("-")[0];
+    const table = row.closest("table");
+    const titles = table.tHead.rows[0].cells;
     const lines = [...row.cells].map((cell, column) => `${titles[column].textContent} ${cell.textContent}`);
-    return `layer ${layer}, ${lines.join("\n")}`;
+    return `${table.dataset.layer}, ${lines.join("\n")}`;
   };
   const hide = () => {
     tip.hidden = true;

@@ -13,7 +13,7 @@ use crate::terminal::output::{counted, listed};
 pub const MOST_MARKS: usize = 400;
 
 /// How many units of a mark are named.
-const NAMED: usize = 8;
+const MOST_NAMED: usize = 8;
 
 /// What became of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +110,7 @@ impl Counts {
     }
 }
 
+/// All there are, in the order of the page.
 const STATUSES: [Status; 4] = [Status::OFF, Status::ON, Status::Unstable, Status::Undecided];
 
 fn rank(status: Status) -> usize {
@@ -147,11 +148,11 @@ impl Mark {
         format!("u {}{gone}", class(self.status))
     }
 
-    /// Which units it stands for, counted from 1.
+    /// Which units it stands for, counted from 0.
     pub fn numbers(&self) -> String {
-        let numbers = listed(self.units.iter().take(NAMED).map(|unit| unit + 1));
+        let numbers = listed(self.units.iter().take(MOST_NAMED));
         match self.units.len() {
-            ..=NAMED => numbers,
+            ..=MOST_NAMED => numbers,
             more => format!("{numbers}, ... ({} in all)", counted(more, "unit")),
         }
     }
@@ -180,7 +181,7 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
         let by: BTreeSet<String> = group.iter().map(|&unit| decided_by(&units[unit])).collect();
         let became: BTreeSet<&str> = group.iter().map(|&unit| fate(unit).1).collect();
         Mark {
-            id: format!("u{}-{}", layer + 1, if size == 1 { group[0] } else { index } + 1),
+            id: format!("u{layer}-{}", if size == 1 { group[0] } else { index }),
             units: group.to_vec(),
             status: first.status,
             fate: fate(group[0]).0,

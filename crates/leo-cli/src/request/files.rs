@@ -1,31 +1,10 @@
 //! Which files a command writes, what they are called, and which it leaves alone.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
-use leo_formats::{Model, NewFile, Problem, is_same_file, write_together};
-
-/// What a smaller network is called if nothing else is said: `model.leo.onnx` for `model.onnx`, beside it.
-pub fn smaller_than(model: &Path) -> PathBuf {
-    plain(model).with_extension("leo.onnx")
-}
-
-/// What a network's certificate is called if nothing else is said: `small.leo` for `small.onnx`, and `model.leo` for `model.leo.onnx`.
-pub fn certificate_of(network: &Path) -> PathBuf {
-    let network = plain(network);
-    let stem = network.with_extension("");
-    if has_suffix(&stem, "leo") { stem } else { network.with_extension("leo") }
-}
-
-/// A name without the `.gz` of a packed file.
-fn plain(path: &Path) -> PathBuf {
-    if has_suffix(path, "gz") { path.with_extension("") } else { path.to_owned() }
-}
-
-/// Whether a name ends in a suffix, in whatever case.
-fn has_suffix(path: &Path, suffix: &str) -> bool {
-    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(suffix))
-}
+use leo::has_suffix;
+use leo_formats::{NewFile, Problem, is_same_file, write_together};
 
 /// Whether what is written here is no file of its own: a device, a pipe.
 pub fn is_special(path: &Path) -> bool {
@@ -76,13 +55,6 @@ pub fn ensure_other<'a>(path: &Path, flag: &str, others: impl IntoIterator<Item 
     Ok(())
 }
 
-/// All files that are read for a model: its own, and those that it has data in.
-pub fn read_for(path: &Path, model: &Model) -> Vec<PathBuf> {
-    let mut files = vec![path.to_owned()];
-    files.extend(model.external_files());
-    files
-}
-
 /// A file to write, over another one only if it is to be overwritten.
 pub fn output<'a>(path: &'a Path, bytes: &'a [u8], force: bool) -> NewFile<'a> {
     NewFile { path, bytes, may_replace: force || is_special(path) }
@@ -96,25 +68,5 @@ pub fn write(files: &[NewFile<'_>]) -> Result<()> {
     match write_together(files) {
         Err(error) if matches!(*error.problem, Problem::Exists) => bail!("{error}; --force overwrites it"),
         written => Ok(written?),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_follow_from_names() {
-        let smaller = |name: &str| smaller_than(Path::new(name));
-        let certificate = |name: &str| certificate_of(Path::new(name));
-        assert_eq!(smaller("a/model.onnx"), Path::new("a/model.leo.onnx"));
-        assert_eq!(smaller("model.v2.ONNX.gz"), Path::new("model.v2.leo.onnx"));
-        assert_eq!(smaller("acas.nnet"), Path::new("acas.leo.onnx"));
-        assert_eq!(smaller("model"), Path::new("model.leo.onnx"));
-        assert_eq!(certificate("a/small.onnx"), Path::new("a/small.leo"));
-        assert_eq!(certificate("model.leo.onnx"), Path::new("model.leo"));
-        assert_eq!(certificate("model.v2.leo.onnx"), Path::new("model.v2.leo"));
-        assert_eq!(certificate("model.v2.onnx"), Path::new("model.v2.leo"));
-        assert_eq!(certificate("small.onnx.gz"), Path::new("small.leo"));
     }
 }

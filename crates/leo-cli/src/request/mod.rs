@@ -1,11 +1,8 @@
 //! From arguments to what is asked of the library: domains, samples, options of a search, files to write.
 
-pub mod accuracy;
 pub mod domain;
 pub mod files;
 pub mod inputs;
-pub mod resume;
-pub mod samples;
 pub mod search;
 pub mod seeds;
 pub mod session;

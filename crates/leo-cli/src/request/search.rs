@@ -1,18 +1,21 @@
 //! From arguments to the search for stable units.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use leo_network::Array;
-use leo_stability::{AnalysisOptions, Engine, HAS_SOLVER, StopReason};
+use leo::{Engine, HAS_SOLVER, Options};
 use rayon::ThreadPoolBuilder;
 
 use crate::args::{EngineName, SearchArguments};
-use crate::terminal::interrupt;
-use crate::terminal::progress::AnalysisBar;
+use crate::request::files;
+use crate::request::inputs::Inputs;
+use crate::terminal::progress::Watcher;
 
-/// What this build lacks.
-pub const NO_SOLVER: &str = "this Leo was built without HiGHS, the solver that this needs";
+/// What this build lacks, and how to get it.
+pub const NO_SOLVER: &str = "this Leo was built without the solver HiGHS; `make build` in Leo's folder, or `cargo install --path \
+                             crates/leo-cli`, builds it with it";
 
 /// Whether this build can do what is asked for, and on as many threads.
 pub fn check(arguments: &SearchArguments) -> Result<()> {
@@ -24,44 +27,30 @@ pub fn check(arguments: &SearchArguments) -> Result<()> {
     Ok(())
 }
 
-/// What is asked for. From now on Ctrl-C ends the search.
-pub fn options<'a>(
+/// Whether the file of --resume, if there is one, is none of the others, and can be gone on with.
+pub fn check_resume<'a>(
+    path: Option<&Path>,
     arguments: &SearchArguments,
-    start: Instant,
-    samples: Option<&'a Array>,
-    bar: &'a AnalysisBar,
-) -> AnalysisOptions<'a> {
-    AnalysisOptions {
-        engine: match arguments.engine {
+    others: impl IntoIterator<Item = &'a Path>,
+) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    files::ensure_other(path, "--resume", others)?;
+    ensure!(arguments.engine != EngineName::Milp, "--resume: not with --engine milp");
+    Ok(())
+}
+
+/// What is asked for, by a command that began some time ago.
+pub fn options(arguments: &SearchArguments, start: Instant, inputs: &mut Inputs, watcher: &Arc<Watcher>) -> Options {
+    let options = Options::new()
+        .engine(match arguments.engine {
             EngineName::Auto => Engine::Auto,
             EngineName::Bounds => Engine::Bounds,
             EngineName::Milp => Engine::Milp,
-        },
-        seed: arguments.seed,
-        samples,
-        nodes: arguments.node_limit.map(|nodes| usize::try_from(nodes).unwrap_or(usize::MAX)),
-        time_limit: arguments.time_limit.map(|limit| limit.saturating_sub(start.elapsed())),
-        memory_limit: arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
-        stop: Some(interrupt::watch("stopping; Ctrl-C again stops at once and says nothing")),
-        progress: Some(bar),
-        ..AnalysisOptions::default()
-    }
-}
-
-/// What reports call an engine.
-pub fn name_of(engine: EngineName) -> &'static str {
-    match engine {
-        EngineName::Auto => "auto",
-        EngineName::Bounds => "bounds",
-        EngineName::Milp => "milp",
-    }
-}
-
-/// What reports say of a search that was stopped.
-pub fn reason(stopped: StopReason) -> &'static str {
-    match stopped {
-        StopReason::Interrupted => "interrupted",
-        StopReason::OutOfTime => "time limit",
-        StopReason::OutOfMemory => "memory limit",
-    }
+        })
+        .seed(arguments.seed)
+        .samples(inputs.samples.take())
+        .node_limit(arguments.node_limit.map(|nodes| usize::try_from(nodes).unwrap_or(usize::MAX)))
+        .time_limit(arguments.time_limit.map(|limit| limit.saturating_sub(start.elapsed())))
+        .memory_limit(arguments.memory_limit.map(|mebibytes| mebibytes.saturating_mul(1 << 20)));
+    options.observer(Arc::clone(watcher) as _)
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct Seeds(pub Vec<u64>);
 
 /// More networks than anyone trains at once.
-pub const MOST: u64 = 100_000;
+pub const MOST_SEEDS: u64 = 100_000;
 
 impl FromStr for Seeds {
     type Err = String;
@@ -17,8 +17,8 @@ impl FromStr for Seeds {
         let mut seeds = match text.split_once("..") {
             Some((first, end)) => {
                 let (first, end) = (number(first)?, number(end)?);
-                if first >= end || end - first > MOST {
-                    return Err(format!("a range goes from a seed up to a larger one, by at most {MOST}"));
+                if first >= end || end - first > MOST_SEEDS {
+                    return Err(format!("a range goes from a seed up to a larger one, by at most {MOST_SEEDS}"));
                 }
                 (first..end).collect()
             }

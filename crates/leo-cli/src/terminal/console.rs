@@ -1,7 +1,7 @@
 //! Where the program speaks: reports on standard output, complaints and progress on standard error.
 //!
-//! A [`Console`] is made once, from the flags that every command has. It knows how much to say, how wide, and in which colours: none where
-//! nobody would see them.
+//! A [`Console`] is made once, from the flags that every command has. It knows how much to say, how wide, and in which
+//! colours: none where nobody would see them.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
@@ -17,11 +17,14 @@ use terminal_size::{Width, terminal_size_of};
 
 use crate::request::files;
 use crate::terminal::grid::Grid;
+use crate::terminal::json;
 
-/// How wide lines are where nothing says so, and at least and at most.
-const WIDTH: u16 = 80;
-const NARROWEST: u16 = 40;
-const WIDEST: u16 = 100;
+/// How wide lines are where nothing says so.
+const DEFAULT_WIDTH: u16 = 80;
+/// How wide lines are at least.
+const LEAST_WIDTH: u16 = 40;
+/// How wide lines are at most.
+const MOST_WIDTH: u16 = 100;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +63,10 @@ impl Console {
         let of_environment = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         Self {
             verbosity,
-            width: of_terminal.or_else(of_environment).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST),
+            width: of_terminal.or_else(of_environment).unwrap_or(DEFAULT_WIDTH).clamp(LEAST_WIDTH, MOST_WIDTH),
             is_watched: verbosity != Verbosity::Quiet && stderr().is_terminal(),
             command: in_shell(words.iter().skip(1)),
-            bar_width: of_bars.unwrap_or(WIDTH),
+            bar_width: of_bars.unwrap_or(DEFAULT_WIDTH),
         }
     }
 
@@ -129,6 +132,16 @@ impl Console {
     pub fn json(&self, report: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(report)?;
         Ok(writeln!(self.answer(), "{text}")?)
+    }
+
+    /// Prints what was asked for, with a line for each entry of its lists.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub fn json_by_line(&self, report: &impl Serialize) -> Result<()> {
+        let mut text = json::by_line(report)?;
+        text.push(b'\n');
+        Ok(self.answer().write_all(&text)?)
     }
 
     /// A table with these columns, as wide as lines can be; numbers stand to the right in those marked so.

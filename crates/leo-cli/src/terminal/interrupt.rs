@@ -1,5 +1,5 @@
-//! Ctrl-C. A command that can stop at a good place asks to be told ([`watch`]): the first Ctrl-C is for it, and the second ends the program. Any
-//! other command ends at once. Either way nothing half written stays behind.
+//! Ctrl-C. A command that can stop at a good place asks to be told ([`watch`]): the first Ctrl-C is for it, and the
+//! second ends the program. Any other command ends at once. Either way nothing half written stays behind.
 
 use std::io::{Write, stderr};
 use std::process::exit;
@@ -25,8 +25,9 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 /// How long the last word may take.
-const PATIENCE: Duration = Duration::from_millis(200);
+const LAST_WORD_TIME: Duration = Duration::from_millis(200);
 
+/// Whether Ctrl-C was pressed.
 static STOP: AtomicBool = AtomicBool::new(false);
 
 /// What to say to the first Ctrl-C, if a command is to be told.
@@ -66,7 +67,7 @@ fn end(console: &Console) -> ! {
     });
     // A pipe that nobody empties does not keep the program from ending.
     let asked = Instant::now();
-    while !said.is_finished() && asked.elapsed() < PATIENCE {
+    while !said.is_finished() && asked.elapsed() < LAST_WORD_TIME {
         thread::sleep(Duration::from_millis(5));
     }
     exit(i32::from(crate::INTERRUPTED))
@@ -76,6 +77,11 @@ fn end(console: &Console) -> ! {
 pub fn watch(message: &'static str) -> &'static AtomicBool {
     set_message(Some(message));
     &STOP
+}
+
+/// Whether Ctrl-C was heard.
+pub fn is_asked() -> bool {
+    STOP.load(Ordering::Relaxed)
 }
 
 /// From now on Ctrl-C ends the program at once: nobody looks at the flag any more.

@@ -3,6 +3,7 @@
 pub mod console;
 pub mod grid;
 pub mod interrupt;
+pub mod json;
 pub mod number;
 pub mod output;
 pub mod progress;

@@ -1,9 +1,6 @@
 //! What every command needs to speak to people: numbers, names, and one-line errors.
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Display};
-
-use leo_formats::tail::{Tail, TailNode};
 
 /// The longest error that is printed whole. Names in hostile files can be megabytes long.
 const LONGEST_ERROR: usize = 1000;
@@ -23,12 +20,6 @@ pub fn counted(number: usize, noun: &str) -> String {
 /// Several things with commas between them.
 pub fn listed<T: Display>(things: impl IntoIterator<Item = T>) -> String {
     things.into_iter().map(|thing| thing.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// The operators that a file has after its network, each once: what is proved is proved of what they read.
-pub fn operators(tail: &Tail) -> Vec<String> {
-    let operators: BTreeSet<&str> = tail.nodes().iter().map(TailNode::operator).collect();
-    operators.into_iter().map(one_line).collect()
 }
 
 /// The error of a command whose answer is negative.

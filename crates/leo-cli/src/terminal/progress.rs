@@ -1,5 +1,5 @@
-//! What a terminal shows while something takes time: what it is, how far it has come, and how long it will take. Nothing in a pipe, nothing with
-//! `--quiet`, and nothing that is left when it is done.
+//! What a terminal shows while something takes time: what it is, how far it has come, and how long it will take.
+//! Nothing in a pipe, nothing with `--quiet`, and nothing that is left when it is done.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use leo_check::Step;
-use leo_stability::{Standing, Technique};
+use leo::{Observer, Step};
 use leo_train::{DataSet, Job, Progress, Training, TrainingOutcome};
 
 use crate::terminal::console::Console;
+use crate::terminal::interrupt;
 
 /// How far all trainings are together, and how the last of them to say something goes.
 pub struct TrainingBar {
@@ -130,7 +130,7 @@ impl Drop for Phase {
 }
 
 /// Below this width there is no room for a bar beside the words.
-const NARROW: u16 = 60;
+const LEAST_BAR_WIDTH: u16 = 60;
 
 /// Something that cannot be counted.
 const WAITING: &str = "{spinner} {wide_msg} {elapsed}";
@@ -138,8 +138,8 @@ const WAITING: &str = "{spinner} {wide_msg} {elapsed}";
 /// Something that can: what it is, how far it has come, and how long it will take.
 fn counting(console: &Console) -> &'static str {
     match console.bar_width() {
-        ..NARROW => "{wide_msg} {pos}/{len}{left}",
-        NARROW.. => "{msg} {wide_bar} {pos}/{len}{left}",
+        ..LEAST_BAR_WIDTH => "{wide_msg} {pos}/{len}{left}",
+        LEAST_BAR_WIDTH.. => "{msg} {wide_bar} {pos}/{len}{left}",
     }
 }
 
@@ -185,7 +185,7 @@ impl Drop for Steps {
 }
 
 /// How long a bar waits before it appears.
-const PATIENCE: Duration = Duration::from_millis(500);
+const DELAY: Duration = Duration::from_millis(500);
 
 /// A bar that waits a moment: what is through before anybody could read it needs none.
 fn patient_bar(console: &Console, template: &str) -> ProgressBar {
@@ -196,7 +196,7 @@ fn patient_bar(console: &Console, template: &str) -> ProgressBar {
     }
     let shown = bar.clone();
     thread::spawn(move || {
-        thread::sleep(PATIENCE);
+        thread::sleep(DELAY);
         if !shown.is_finished() {
             shown.set_draw_target(ProgressDrawTarget::stderr());
             shown.enable_steady_tick(Duration::from_millis(200));
@@ -209,57 +209,47 @@ fn patient_bar(console: &Console, template: &str) -> ProgressBar {
     bar
 }
 
-/// How far the step that an analysis is at has come.
-pub struct AnalysisBar {
+/// Shows how far the step that a command is at has come, and hears Ctrl-C for it while it searches.
+pub struct Watcher {
     steps: Steps,
 }
 
-impl AnalysisBar {
+impl Watcher {
     pub fn new(console: &Console) -> Self {
         Self { steps: Steps::new(console) }
     }
 
-    /// Takes the bar from the terminal.
+    /// One that listens from now on, and not only once the search begins.
+    pub fn listening(console: &Console) -> Self {
+        interrupt::watch(STOPPING);
+        Self::new(console)
+    }
+
+    /// Takes the bar from the terminal; from now on Ctrl-C ends the program at once.
     pub fn finish(&self) {
         self.steps.bar.finish_and_clear();
+        interrupt::unwatch();
     }
 }
 
-impl leo_stability::Progress for AnalysisBar {
-    fn begins(&self, standing: Standing, step: Technique, units: usize) {
-        let Standing { layer, layers, decided, left } = standing;
-        let what = format!("layer {layer}/{layers}, {}; {decided} units decided, {left} left here", step.in_words);
-        self.steps.begin(what, units);
+/// What is said to the first Ctrl-C during a search.
+const STOPPING: &str = "stopping; Ctrl-C again stops at once and says nothing";
+
+impl Observer for Watcher {
+    fn begin(&self, step: Step, parts: usize) {
+        if matches!(step, Step::Search { .. }) {
+            interrupt::watch(STOPPING);
+        } else {
+            interrupt::unwatch();
+        }
+        self.steps.begin(step.to_string(), parts);
     }
 
-    fn one_done(&self) {
-        self.steps.done(1);
-    }
-}
-
-/// How far the step that a check is at has come.
-pub struct CheckBar {
-    steps: Steps,
-}
-
-impl CheckBar {
-    pub fn new(console: &Console) -> Self {
-        Self { steps: Steps::new(console) }
-    }
-}
-
-impl leo_check::Progress for CheckBar {
-    fn begins(&self, step: Step, parts: usize) {
-        let what = match step {
-            Step::Bounds { layer, layers } => format!("layer {layer}/{layers}, bounds"),
-            Step::Points => "points".to_owned(),
-            Step::Difference => "differences".to_owned(),
-            _ => "checking".to_owned(),
-        };
-        self.steps.begin(what, parts);
-    }
-
-    fn done(&self, parts: usize) {
+    fn advance(&self, parts: usize) {
         self.steps.done(parts);
+    }
+
+    fn is_stopped(&self) -> bool {
+        interrupt::is_asked()
     }
 }

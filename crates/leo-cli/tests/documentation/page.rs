@@ -33,7 +33,8 @@ struct Block<'a> {
     lines: Vec<&'a str>,
 }
 
-/// What a line of commands can begin with. Where no line of a block does, and there is no prompt, it is not about commands.
+/// What a line of commands can begin with. Where no line of a block does, and there is no prompt, it is not about
+/// commands.
 const PROGRAMS: [&str; 9] = ["leo", "make", "cargo", "pip", "cp", "onnxslim", "python", "python3", ".venv/bin/python"];
 
 fn blocks(text: &str) -> Vec<Block<'_>> {
@@ -163,7 +164,8 @@ pub fn anchors(text: &str) -> Vec<String> {
 
 #[test]
 fn pages_are_taken_apart() -> Result<(), String> {
-    let text = "Text.\n\n    $ leo a \\\n      b     # exit code 1\n    out\n\n    more\n    $ leo c\n\n    y = 2x\n\n```sh\nleo d > e  # why\n```\n\n```python\nimport f\n```\n";
+    let text = "Text.\n\n    $ leo a \\\n      b     # exit code 1\n    out\n\n    more\n    $ leo c\n\n    y = 2x\n\n\
+                ```sh\nleo d > e  # why\n```\n\n```python\nimport f\n```\n";
     let command = |line, text: &str, shown: Option<&str>, code| Piece::Command {
         line,
         text: text.to_owned(),

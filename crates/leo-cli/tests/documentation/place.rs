@@ -1,7 +1,7 @@
 //! The folder that a page's commands run in, with the files that pages talk about.
 //!
-//! What a page makes itself, by a command or by Python, is there from the beginning all the same, so that the commands after it
-//! can run where Python cannot.
+//! What a page makes itself, by a command or by Python, is there from the beginning all the same, so that the commands
+//! after it can run where Python cannot.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -106,6 +106,8 @@ impl Place {
         Array::new(vec![784], vec![0.0_f32; 784])?.save(&self.path("lo.npy"))?;
         Array::new(vec![784], vec![1.0_f32; 784])?.save(&self.path("hi.npy"))?;
         Array::new(vec![2, 1], vec![0.75_f32, -2.0])?.save(&self.path("points.npy"))?;
+        let digit = Array::load(&models().join("digits.npy"))?.iter().take(64).collect::<Vec<f64>>();
+        Array::new(vec![1, 64], digit)?.save(&self.path("digit.npy"))?;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Whether a program printed what a page says it prints.
 //!
-//! Only words count, not how they are spaced, so pages may break long lines. `...` stands for any number of words, and at
-//! the end of a word for the rest of it. Numbers with a fraction may differ by two parts in a hundred, because another
-//! processor adds up in another order.
+//! Only words count, not how they are spaced, so pages may break long lines. `...` stands for any number of words, and
+//! at the end of a word for the rest of it. Numbers with a fraction may differ by two parts in a hundred, because
+//! another processor adds up in another order.
 
 /// Why not, if not.
 pub fn compare(shown: &str, printed: &str) -> Result<(), String> {

@@ -1,5 +1,5 @@
-//! Chromium without a window, spoken to through two pipes in its DevTools protocol: JSON messages, each with a zero byte after it. That
-//! takes no driver and no other program than Debian's `chromium` itself.
+//! Chromium without a window, spoken to through two pipes in its DevTools protocol: JSON messages, each with a zero
+//! byte after it. That takes no driver and no other program than Debian's `chromium` itself.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -38,7 +38,8 @@ impl Browser {
         let [commands, answers, profile] = ["commands", "answers", "profile"].map(|name| folder.path().join(name));
         assert!(Command::new("mkfifo").args([&commands, &answers]).status()?.success());
         // The protocol wants descriptors 3 and 4, which a shell can give. A browser that hangs must not hang the tests.
-        let script = "exec timeout 300 \"$0\" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-dev-shm-usage \
+        let script = "exec timeout 300 \"$0\" --headless=new --no-sandbox --disable-gpu --hide-scrollbars \
+                      --no-first-run --disable-dev-shm-usage \
                       --user-data-dir=\"$3\" --remote-debugging-pipe about:blank 3<\"$1\" 4>\"$2\"";
         let process = Command::new("sh")
             .args(["-c", script, program])

@@ -1,7 +1,7 @@
 //! The page that `--report` writes: what it says, and how it looks in a browser.
 //!
-//! With Chromium at hand, the page is opened wide and narrow, light and dark; pictures of it are left in `target/tmp/report`. Without it, these tests say
-//! so and stop.
+//! With Chromium at hand, the page is opened wide and narrow, light and dark; pictures of it are left in
+//! `target/tmp/report`. Without it, these tests say so and stop.
 
 mod browser;
 #[path = "../support/mod.rs"]
@@ -133,13 +133,16 @@ fn analyze_writes_a_page_too() -> Anything {
 /// Finds texts that lie over each other, or outside of what holds them; and whether the page is wider than the window.
 const DISORDER: &str = r#"(() => {
   const found = [];
-  if (document.documentElement.scrollWidth > window.innerWidth) found.push(`wider than the window: ${document.documentElement.scrollWidth}`);
+  const wide = document.documentElement.scrollWidth;
+  if (wide > window.innerWidth) found.push(`wider than the window: ${wide}`);
   const visible = (box) => box.width > 0 && box.height > 0;
-  const texts = [...document.querySelectorAll(".graph text, .ticks span, .end, .width, .tiles b, .tiles span, figcaption, h1, h2, h3")]
+  const holders = ".graph text, .ticks span, .end, .width, .tiles b, .tiles span, figcaption, h1, h2, h3";
+  const texts = [...document.querySelectorAll(holders)]
     .map((thing) => [thing, thing.getBoundingClientRect()]).filter(([, box]) => visible(box));
   for (const [thing, box] of texts) {
     if (box.left < 0 || box.right > window.innerWidth + 0.5) found.push(`cut: ${thing.textContent}`);
-    if (thing.scrollWidth > thing.clientWidth + 1 && thing.clientWidth > 0) found.push(`too narrow: ${thing.textContent}`);
+    const narrow = thing.scrollWidth > thing.clientWidth + 1 && thing.clientWidth > 0;
+    if (narrow) found.push(`too narrow: ${thing.textContent}`);
   }
   texts.forEach(([a, one], index) => texts.slice(index + 1).forEach(([b, two]) => {
     const across = Math.min(one.right, two.right) - Math.max(one.left, two.left);
@@ -150,7 +153,8 @@ const DISORDER: &str = r#"(() => {
     const frame = svg.getBoundingClientRect();
     for (const thing of svg.querySelectorAll("circle, rect, text")) {
       const box = thing.getBoundingClientRect();
-      const out = Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom);
+      const across = Math.max(frame.left - box.left, box.right - frame.right);
+      const out = Math.max(across, frame.top - box.top, box.bottom - frame.bottom);
       if (out > 1.5) found.push(`outside of its drawing by ${out}: ${thing.outerHTML}`);
     }
   }
@@ -190,9 +194,9 @@ fn hovering_tells_of_a_unit_wherever_it_is_drawn() -> Anything {
     browser.open(&page, 1200, false)?;
     let tip = "document.getElementById('tip').hidden ? null : document.getElementById('tip').innerText";
     assert_eq!(browser.evaluate(tip)?, Value::Null);
-    let off = "layer 1, unit 1\nis always off\nrange [-2, -1]\ndecided by intervals\nfate removed: always 0";
-    let on = "layer 1, unit 2\nis always on\nrange [1, 2]\ndecided by intervals\nfate kept";
-    let places = [(".graph [data-u=u1-1]", off), ("#ranges rect[data-u=u1-1]", off), ("figure + figure .graph .u", on)];
+    let off = "relu1, unit 0\nis always off\nrange [-2, -1]\ndecided by intervals\nfate removed: always 0";
+    let on = "relu1, unit 1\nis always on\nrange [1, 2]\ndecided by intervals\nfate kept";
+    let places = [(".graph [data-u=u0-0]", off), ("#ranges rect[data-u=u0-0]", off), ("figure + figure .graph .u", on)];
     for (selector, expected) in places {
         browser.hover(selector)?;
         assert_eq!(browser.evaluate(tip)?, expected, "{selector}");
