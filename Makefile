@@ -1,18 +1,32 @@
-# Everything that people and CI do with the project. `make demo` and `make test` need nothing but Rust and, to install
-# what is missing, root or sudo; see tools/setup.
+# Everything that people and CI do with the project. `make demo`, `make build` and `make test` need nothing but Rust and,
+# to install what is missing, root or sudo; see tools/setup.
 
 CARGO ?= cargo
 VENV ?= .venv
 DEEP ?= target/deep
 REQUIREMENTS := crates/leo-cli/tests/crosscheck/requirements.txt
 
-.PHONY: demo test bench deep fmt setup mnist
+# The program that release builds make, and whether it has the solver HiGHS.
+LEO := "$${CARGO_TARGET_DIR:-target}/release/leo"
+HAS_SOLVER := $(LEO) --version 2>/dev/null | grep -q '^solver: HiGHS'
 
-demo: setup
-	@echo "Building Leo (about five minutes the first time, most of them for the solver HiGHS) ..."
-	@$(CARGO) build --release --quiet --bin leo
-	@"$${CARGO_TARGET_DIR:-target}/release/leo" demo
-	@echo "The program is $${CARGO_TARGET_DIR:-target}/release/leo; cargo install --path crates/leo-cli puts it on your path."
+.PHONY: demo build test bench deep fmt setup mnist
+
+# Without the solver, from Rust alone. A program that has it, from `make build`, is not replaced by one without: it is
+# brought up to date as it is.
+demo:
+	@if $(HAS_SOLVER); then $(MAKE) --no-print-directory build; else \
+	    ./tools/setup demo && echo "Building Leo (two to three minutes the first time) ..." && \
+	    $(CARGO) build --release --quiet --package leo-cli --no-default-features; fi
+	@$(LEO) demo
+	@if $(HAS_SOLVER); then \
+	    echo "The program is "$(LEO)"; cargo install --path crates/leo-cli puts it on your path."; else \
+	    echo "The program is "$(LEO)", without the solver HiGHS, which few networks need: make build adds it, as does cargo install --path crates/leo-cli."; fi
+
+build: setup
+	@echo "Building Leo with the solver HiGHS (about five minutes the first time) ..."
+	@$(CARGO) build --release --quiet --package leo-cli
+	@echo "The program is "$(LEO)"."
 
 test: setup $(VENV)/installed
 	@echo "The first time, the solver HiGHS is compiled, which takes minutes."
@@ -23,14 +37,14 @@ test: setup $(VENV)/installed
 	@echo "Without HiGHS, from Rust alone:"
 	$(CARGO) clippy --package leo-stability --all-targets --quiet -- -D warnings
 	$(CARGO) test --package leo-stability --quiet
+	$(CARGO) test --package leo-cli --no-default-features --test demo --quiet
 
 bench: setup
 	$(CARGO) bench --workspace
 
 # Trains deep and wide networks into $(DEEP), but for those that are there, and measures how Leo does on them. Takes long.
-TRAIN := "$${CARGO_TARGET_DIR:-target}/release/leo" train --seeds 0..3 --resume -o "$(DEEP)"
-deep: setup mnist
-	$(CARGO) build --release --quiet --bin leo
+TRAIN := $(LEO) train --seeds 0..3 --resume -o "$(DEEP)"
+deep: build mnist
 	for hidden in 50,50 100,100 200,200 400,400 800,800 100,100,100 100,100,100,100 100,100,100,100,100 \
 	    100,100,100,100,100,100 100,100,100,100,100,100,100,100; do $(TRAIN) --l1 1e-4 --hidden $$hidden || exit; done
 	$(TRAIN) --l1 2e-4 --hidden 100,100,100,100,100
