@@ -11,8 +11,8 @@
 //! - `c < 0`: `d = c a` with the slope `a` of the unit, anything from 0 to 1, and the maximum is 0. A proof may choose
 //!   it (the alpha of alpha-CROWN, Xu et al. 2021, arXiv:2011.13824); a bad choice makes the bound worse, never wrong.
 //! - `c >= 0`, if the pre-activations are an affine function of one value `x` with a known range: `c h <= c a x + c d`
-//!   with a [tilted](MixedInequality) line (Anderson et al. 2020, Tjandraatmadja et al. 2020), if `a x + d >= 0` and `a x + d >=
-//!   z` for all `x` in that range. Each needs `d` to be at least the maximum of a linear function over a box.
+//!   with a [tilted](MixedInequality) line (Anderson et al. 2020, Tjandraatmadja et al. 2020), if `a x + d >= 0` and `a
+//!   x + d >= z` for all `x` in that range. Each needs `d` to be at least the maximum of a linear function over a box.
 //!
 //! On a piece of the domain where `z >= k` is known, any multiple `m (z - k)` with `m >= 0` may be added: it only makes
 //! the sum larger there. So may `-m (z - k)` where `z <= k`. A proof may choose the multipliers (the beta of

@@ -143,8 +143,8 @@ impl Options {
         self
     }
 
-    /// A file to go on from, if it is there, and to keep in what a search finds, also if it is stopped. Nothing in it is
-    /// believed: every proof is checked again.
+    /// A file to go on from, if it is there, and to keep in what a search finds, also if it is stopped. Nothing in it
+    /// is believed: every proof is checked again.
     #[must_use]
     pub fn resume(mut self, file: impl Into<Option<PathBuf>>) -> Self {
         self.resume = file.into();

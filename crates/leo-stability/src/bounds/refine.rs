@@ -1,11 +1,11 @@
 //! The best choice of lines and multipliers for a single bound, on the domain or on a piece of it.
 //!
-//! A linear bound chooses slopes for lines below units (alpha-CROWN, Xu et al. 2021), [tilts](crate::bounds::input_layer)
-//! lines above units of the first layer (Anderson et al. 2020), and has multipliers for signs that are known on its
-//! piece (beta-CROWN, Wang et al. 2021, arXiv:2103.06624). Each step substitutes backward, evaluates the relaxed
-//! network at the position that the lines are near to, and moves everything at once: the position uphill, with
-//! momentum; each slope up where its unit's pre-activation is positive there, and down where it is negative; each
-//! multiplier up where the sign is not what it should be.
+//! A linear bound chooses slopes for lines below units (alpha-CROWN, Xu et al. 2021),
+//! [tilts](crate::bounds::input_layer) lines above units of the first layer (Anderson et al. 2020), and has multipliers
+//! for signs that are known on its piece (beta-CROWN, Wang et al. 2021, arXiv:2103.06624). Each step substitutes
+//! backward, evaluates the relaxed network at the position that the lines are near to, and moves everything at once:
+//! the position uphill, with momentum; each slope up where its unit's pre-activation is positive there, and down where
+//! it is negative; each multiplier up where the sign is not what it should be.
 //!
 //! What is found at any time is a bound, exactly as the proof would have it, so the search ends as soon as the bound is
 //! below 0.
