@@ -36,8 +36,7 @@ test: setup $(VENV)/installed
 	LEO_PYTHON="$(abspath $(VENV))/bin/python" $(CARGO) test --workspace
 	@echo "Without HiGHS, from Rust alone:"
 	$(CARGO) clippy --package leo-stability --all-targets --quiet -- -D warnings
-	$(CARGO) test --package leo-stability --quiet
-	$(CARGO) test --package leo-cli --no-default-features --test demo --quiet
+	$(CARGO) test --workspace --no-default-features --quiet --test demo --test outputs --test planted --test units
 
 bench: setup
 	$(CARGO) bench --workspace
