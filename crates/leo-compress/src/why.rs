@@ -65,7 +65,7 @@ impl fmt::Display for Why {
             Self::Rounding => formatter.write_str("rounding the weights that would be left moves outputs too far"),
             Self::NewNumbers => formatter.write_str("otherwise other weights would have to change (--bit-exact)"),
             Self::NoRule => {
-                formatter.write_str("they are no combinations of other units (--method full may do without)")
+                formatter.write_str("no combination of other units gives the same (--method full may do without)")
             }
             Self::OutOfTime => formatter.write_str("the time limit left no time to rewrite them"),
         }

@@ -11,7 +11,8 @@ pub trait Observer: Sync {
     /// `parts` more parts of the step are done.
     fn advance(&self, _parts: usize) {}
 
-    /// Whether to stop as soon as there is a good place for it. This is asked often, and should be cheap.
+    /// Whether to stop as soon as there is a good place for it. This is asked often, and should be cheap. Steps that
+    /// only sum up what is known may begin and end after it was said.
     fn is_stopped(&self) -> bool {
         false
     }

@@ -149,8 +149,9 @@ pub struct Totals {
 /// Analyses a network: see [`ModelFile::analyze_with`].
 pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> Result<StabilityReport, Error> {
     let start = Instant::now();
+    options.check()?;
     let samples = options.count_samples(domain)?;
-    let search = options.resume.as_deref().map(|path| SearchFile::open(path, file, domain)).transpose()?;
+    let search = options.search_file(file, domain)?;
     let observer = Keeper { observer: options.watcher(), file: search.as_ref() };
     let checkpoint = search.as_ref().and_then(SearchFile::checkpoint);
     let stability = AnalysisOptions { outputs: true, ..options.analysis(start, checkpoint, &observer) };
@@ -182,7 +183,8 @@ pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> R
 }
 
 impl StabilityReport {
-    /// Writes all bounds to a file for other programs, whose name ends in `.npz` or in `.csv`.
+    /// Writes all bounds to a file for other programs, whose name ends in `.npz` or in `.csv`. A file of this name is
+    /// replaced.
     ///
     /// # Errors
     /// If it ends in something else, or cannot be written.

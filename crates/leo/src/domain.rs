@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use leo_formats::vnnlib::NonBox;
@@ -11,7 +12,8 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// The inputs that matter, for a network that is not named yet. Known to users as `leo::Domain`.
+/// The inputs that matter, for a network that is not named yet: what is asked for. With bounds for each input of a
+/// network ([`ModelFile::domain`](crate::ModelFile::domain)) it is a [`BoundedDomain`](leo_network::Domain).
 ///
 /// ```
 /// # fn main() -> Result<(), leo::Error> {
@@ -147,6 +149,20 @@ impl DomainSpec {
 impl From<BoundsSource> for DomainSpec {
     fn from(source: BoundsSource) -> Self {
         Self { source, margin: None }
+    }
+}
+
+impl FromStr for DomainSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text)
+    }
+}
+
+impl From<(f64, f64)> for DomainSpec {
+    fn from((lower, upper): (f64, f64)) -> Self {
+        Self::uniform(lower, upper)
     }
 }
 

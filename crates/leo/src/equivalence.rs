@@ -133,6 +133,7 @@ pub fn compare(
     on_difference: &mut dyn FnMut(&Furthest) -> Result<(), Error>,
 ) -> Result<Equivalence, Error> {
     let start = Instant::now();
+    options.check()?;
     let models = files.map(ModelFile::model);
     let names = files.map(|file| file.path().display().to_string());
     check_comparable(files)?;

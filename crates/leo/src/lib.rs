@@ -34,10 +34,14 @@ pub use names::{certificate_of, has_suffix, smaller_than};
 pub use options::Options;
 pub use samples::{SampleCount, read_labels, read_samples};
 
-pub use leo_check::{Certificate, Exact, Refusal, Status};
+// Whatever else is named in these pages is found in the crates behind.
+pub use leo_network::Domain as BoundedDomain;
+pub use {leo_check, leo_compress, leo_formats, leo_network, leo_stability};
+
+pub use leo_check::{Certificate, Refusal, Status, Verified};
 pub use leo_compress::{Method, Rule, Tolerance};
 pub use leo_formats::onnx::Float;
 pub use leo_formats::vnnlib::NonBox;
 pub use leo_formats::{ArrayFile, Model};
-pub use leo_network::{Array, Observer, Step};
+pub use leo_network::{Array, Network, Observer, Step};
 pub use leo_stability::{Engine, HAS_SOLVER, StopReason, Technique};

@@ -85,7 +85,7 @@ impl ModelFile {
         Inspection::new(self)
     }
 
-    /// The domain of this network that is asked for.
+    /// The domain of this network that is asked for: with bounds for each of its inputs.
     ///
     /// # Errors
     /// If it is another network's, or there is none.
@@ -127,12 +127,29 @@ impl ModelFile {
         compression::compress(self, &self.domain(domain)?, options)
     }
 
-    /// How far this network and another can be apart on a domain, whatever they have to do with each other.
+    /// How far this network and another can be apart on a domain, whatever they have to do with each other, with the
+    /// default options and tolerances.
     ///
     /// # Errors
-    /// If they take or give something else, or the domain does not fit.
+    /// As for [`equivalent_with`](Self::equivalent_with).
     pub fn equivalent(&self, other: &Self, domain: impl Into<DomainSpec>) -> Result<Equivalence, Error> {
-        equivalence::compare([self, other], &self.domain(domain)?, None, &Options::new(), &mut |_| Ok(()))
+        self.equivalent_with(other, domain, None, &Options::new())
+    }
+
+    /// How far this network and another can be apart on a domain. They count as equal if no output is proved to be
+    /// further apart than `tolerance`; if nothing is said, 1e-5 of the largest number seen in it. An input that shows
+    /// them to be different can be had before the proof begins: see [`compare`](crate::compare).
+    ///
+    /// # Errors
+    /// If they take or give something else, or the domain or samples do not fit.
+    pub fn equivalent_with(
+        &self,
+        other: &Self,
+        domain: impl Into<DomainSpec>,
+        tolerance: Option<f64>,
+        options: &Options,
+    ) -> Result<Equivalence, Error> {
+        equivalence::compare([self, other], &self.domain(domain)?, tolerance, options, &mut |_| Ok(()))
     }
 
     /// Runs the network on samples; what counts as samples is said [there](Array::count_samples).

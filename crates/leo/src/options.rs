@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use leo_compress::{CompressOptions, Method, Tolerance};
 use leo_formats::onnx::Float;
 use leo_network::{Array, Domain, Observer};
-use leo_stability::{AnalysisOptions, Checkpoint, Engine};
+use leo_stability::{AnalysisOptions, Checkpoint, Engine, HAS_SOLVER};
 
-use crate::{Error, SampleCount};
+use crate::samples::check_labels;
+use crate::search_file::SearchFile;
+use crate::{Error, ModelFile, SampleCount};
 
 /// How to go about analysing, compressing and comparing networks. What is not set is as the program `leo` has it.
 ///
@@ -196,6 +198,41 @@ impl Options {
     pub(crate) fn count_samples(&self, domain: &Domain) -> Result<Option<SampleCount>, Error> {
         let counted = self.samples.as_ref().map(|samples| SampleCount::of(samples, domain)).transpose();
         counted.map_err(|error| error.about("samples"))
+    }
+
+    /// Sees to it that what is asked for makes sense, and can be done by this build.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let is_amount = |amount: f64| amount > 0.0 && amount.is_finite();
+        let wrong = match self.tolerance {
+            Some(Tolerance::Absolute(amount) | Tolerance::Relative(amount)) if !is_amount(amount) => {
+                format!("a tolerance of {amount}: it should be above 0 and finite; Tolerance::Zero is none")
+            }
+            _ if self.allow_noise.is_some_and(|factor| factor.is_nan() || factor < 1.0) => {
+                "the noise that is allowed should be 1 or a number above 1".to_owned()
+            }
+            _ if !HAS_SOLVER && (self.engine == Engine::Milp || self.trust_solver) => {
+                "this Leo was built without the solver HiGHS (the feature `highs`), which is needed here".to_owned()
+            }
+            _ if self.labels.is_some() && self.samples.is_none() => "there are labels, and no samples".to_owned(),
+            _ => return Ok(()),
+        };
+        Err(Error::Request(wrong))
+    }
+
+    /// How many labels there should be, and what they are.
+    pub(crate) fn check_labels(&self, count: Option<SampleCount>) -> Result<(), Error> {
+        let (Some(labels), Some(SampleCount { count, .. })) = (self.labels.as_deref(), count) else { return Ok(()) };
+        check_labels(labels, count).map_err(|error| error.about("labels"))
+    }
+
+    /// The file to go on from and to keep a search in, if there is to be one.
+    pub(crate) fn search_file(&self, file: &ModelFile, domain: &Domain) -> Result<Option<SearchFile>, Error> {
+        let Some(path) = &self.resume else { return Ok(None) };
+        if matches!(self.engine, Engine::Milp | Engine::Tighten) {
+            let what = "only the search of the engines auto and bounds can be gone on with";
+            return Err(Error::Request(format!("{}: {what}", path.display())));
+        }
+        SearchFile::open(path, file, domain).map(Some)
     }
 
     /// How much of the time is left for something that has `begun`; nothing if there is no limit.

@@ -31,15 +31,21 @@ pub fn read_samples(path: &Path, divisor: Option<f64>, model: &Model) -> Result<
 /// If the file cannot be read, or holds something else.
 pub fn read_labels(path: &Path, samples: usize) -> Result<Vec<f64>, Error> {
     let labels: Vec<f64> = Array::load(path)?.to_vec();
-    let wrong = |what: String| Err(Error::Request(format!("{}: {what}", path.display())));
+    check_labels(&labels, samples).map_err(|error| error.about(path.display().to_string()))?;
+    Ok(labels)
+}
+
+/// Sees to it that labels are whole numbers, one for each of `samples` samples.
+pub(crate) fn check_labels(labels: &[f64], samples: usize) -> Result<(), Error> {
     let counted = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
-    if labels.len() != samples {
-        return wrong(format!("{} for {}", counted(labels.len(), "label"), counted(samples, "sample")));
-    }
-    match labels.iter().find(|label| label.fract() != 0.0) {
-        Some(label) => wrong(format!("holds {label}, and labels are whole numbers")),
-        None => Ok(labels),
-    }
+    let wrong = match labels.iter().find(|label| label.fract() != 0.0) {
+        _ if labels.len() != samples => {
+            format!("{} for {}", counted(labels.len(), "label"), counted(samples, "sample"))
+        }
+        Some(label) => format!("holds {label}, and labels are whole numbers"),
+        None => return Ok(()),
+    };
+    Err(Error::Request(wrong))
 }
 
 /// How many samples there are.

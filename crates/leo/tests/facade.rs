@@ -129,7 +129,9 @@ fn domains_are_what_people_say() -> Anything {
     }
     let path = |name: &str| folder.path().join(name).display().to_string();
     assert_eq!(hull(Domain::parse(format!("{},{}", path("lo.npy"), path("hi.npy")))?)?, [0.25, 0.5]);
-    for (wrong, why) in [("1,0", "above the upper"), ("0,inf", "finite"), ("0,1,2", "should be"), ("", "suffix")] {
+    for (wrong, why) in
+        [("1,0", "above the upper"), ("0,inf", "finite"), ("0,1,2", "should be"), ("none.vnnlib", "cannot be read")]
+    {
         let error = Domain::parse(wrong).expect_err(wrong).to_string();
         assert!(error.contains(why), "{wrong:?}: {error}");
     }

@@ -130,7 +130,7 @@ impl Drop for Phase {
 }
 
 /// Below this width there is no room for a bar beside the words.
-const LEAST_BAR_WIDTH: u16 = 60;
+const LEAST_BAR_WIDTH: u16 = 80;
 
 /// Something that cannot be counted.
 const WAITING: &str = "{spinner} {wide_msg} {elapsed}";

@@ -15,7 +15,7 @@ use leo_network::{Array, Domain, Network, Numbers, Step};
 
 use crate::accuracy::Accuracy;
 use crate::search_file::{Keeper, SearchFile};
-use crate::{Error, LayerReport, ModelFile, Options, SampleCount, Size, certificate_of};
+use crate::{Error, LayerReport, ModelFile, Options, SampleCount, Size, certificate_of, has_suffix};
 
 /// A network that was made smaller, certified, and whose certificate was verified.
 #[derive(Clone, Debug)]
@@ -57,7 +57,9 @@ struct PointComparison {
 /// Compresses a file on a domain: see [`ModelFile::compress_with`].
 pub(crate) fn compress(source: &ModelFile, domain: &Domain, options: &Options) -> Result<Compression, Error> {
     let start = Instant::now();
+    options.check()?;
     let samples = options.count_samples(domain)?;
+    options.check_labels(samples)?;
     let original = source.document()?;
     if original.check_rewritable().is_ok() {
         // What cannot be compared with itself cannot be compared with anything smaller.
@@ -101,7 +103,7 @@ fn search(
     options: &Options,
     start: Instant,
 ) -> Result<Compressed, Error> {
-    let file = options.resume.as_deref().map(|path| SearchFile::open(path, source, domain)).transpose()?;
+    let file = options.search_file(source, domain)?;
     let observer = Keeper { observer: options.watcher(), file: file.as_ref() };
     let checkpoint = file.as_ref().and_then(SearchFile::checkpoint);
     let stability = options.analysis(start, checkpoint, &observer);
@@ -271,12 +273,19 @@ impl Compression {
     }
 
     /// Writes the smaller network, and its certificate beside it: `small.leo` for `small.onnx`. Both appear whole or
-    /// not at all, over files of these names; but never over the file that the network came from.
+    /// not at all.
+    ///
+    /// **Files of these names are replaced**, but never the one that the network came from. The program asks for
+    /// `--force` first; whoever wants that here looks whether they are there, or writes [`to_bytes`](Self::to_bytes) and
+    /// [`certificate_bytes`](Self::certificate_bytes).
     ///
     /// # Errors
-    /// If that cannot be done.
+    /// If the name does not end in `.onnx`, or that cannot be done.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
+        if !has_suffix(path, "onnx") {
+            return Err(Error::Request(format!("{}: the file to write should end in .onnx", path.display())));
+        }
         if self.source.files().iter().any(|read| is_same_file(path, read)) {
             let what = format!("{}: is the network that was read; give another name", path.display());
             return Err(Error::Request(what));
