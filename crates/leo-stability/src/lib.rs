@@ -101,7 +101,7 @@
 //! let h = builder.add("relu2", Relu, &[g])?;
 //! let network = builder.finish(vec![h])?;
 //!
-//! let options = AnalysisOptions { witnesses: true, ..AnalysisOptions::default() };
+//! let options = AnalysisOptions { report_witnesses: true, ..AnalysisOptions::default() };
 //! let analysis = analyze(&network, &Domain::uniform(2, 0.0, 1.0)?, &options)?;
 //! let by = |unit: &Unit| unit.by.map(|technique| technique.name);
 //! let [first, second] = &analysis.layers[..] else { panic!("two layers") };

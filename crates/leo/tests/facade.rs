@@ -139,6 +139,38 @@ fn domains_are_what_people_say() -> Anything {
     Ok(())
 }
 
+#[test]
+fn what_makes_no_sense_is_refused() -> Anything {
+    let file = leo::open(model("three-units.onnx"))?;
+    let inputs = file.network().input().elements();
+    let samples = || Array::new(vec![2, inputs], vec![0.5; 2 * inputs]);
+    let refusal = |options: Options| {
+        let refused = file.compress_with((0.0, 1.0), &options).map(|small| small.units());
+        refused.expect_err("must be refused").to_string()
+    };
+    let mut cases = vec![
+        (Options::new().tolerance(Tolerance::Absolute(f64::NAN)), "a tolerance of NaN"),
+        (Options::new().tolerance(Tolerance::Relative(-1.0)), "a tolerance of -1"),
+        (Options::new().allow_noise(0.5), "1 or a number above 1"),
+        (Options::new().labels(vec![1.0]), "there are labels, and no samples"),
+        (Options::new().samples(samples()?).labels(vec![1.0]), "1 label for 2 samples"),
+        (Options::new().samples(samples()?).labels(vec![1.0, 0.5]), "labels are whole numbers"),
+        (Options::new().samples(Array::new(vec![1], vec![f64::NAN])?), "sample"),
+        (Options::new().resume(PathBuf::from("none.search")).engine(leo::Engine::Tighten), "gone on with"),
+    ];
+    if !leo::HAS_SOLVER {
+        cases.push((Options::new().engine(leo::Engine::Milp), "HiGHS"));
+    }
+    for (options, why) in cases {
+        let said = refusal(options);
+        assert!(said.contains(why) && !said.contains('\n'), "{why}: {said}");
+    }
+    let small = file.compress((0.0, 1.0))?;
+    assert!(small.save("small.txt").is_err_and(|error| error.to_string().contains("should end in .onnx")));
+    assert!(file.analyze((0.0, 1.0))?.save_bounds("bounds.txt").is_err());
+    Ok(())
+}
+
 /// Runs an example as it was built beside this test.
 fn example(name: &str, arguments: &[&Path]) -> Anything<String> {
     let built = std::env::current_exe()?;

@@ -276,8 +276,8 @@ impl Compression {
     /// not at all.
     ///
     /// **Files of these names are replaced**, but never the one that the network came from. The program asks for
-    /// `--force` first; whoever wants that here looks whether they are there, or writes [`to_bytes`](Self::to_bytes) and
-    /// [`certificate_bytes`](Self::certificate_bytes).
+    /// `--force` first; whoever wants that here looks whether they are there, or writes [`to_bytes`](Self::to_bytes)
+    /// and [`certificate_bytes`](Self::certificate_bytes).
     ///
     /// # Errors
     /// If the name does not end in `.onnx`, or that cannot be done.
