@@ -88,5 +88,5 @@ pub use number::Number;
 pub use proof::{LayerProof, Proof, Status};
 pub use range::{Interval, Range};
 pub use relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};
-pub use verify::{HashedModel, Refusal, Verified, verify, verify_with_observer};
+pub use verify::{HashedModel, Refusal, Verified, verify, verify_exactly};
 pub use witness::pieces_at;

@@ -11,6 +11,7 @@ use crate::certificate::{Certificate, to_hexadecimal};
 use crate::correspondence::Mismatch;
 use crate::deviation::{Difference, difference};
 use crate::evaluation::{apart_in_single, single_errors};
+use crate::exact::Exact;
 use crate::number::Number;
 
 /// A network and the fingerprint of its file.
@@ -154,7 +155,8 @@ impl Refusal {
     }
 }
 
-/// Proves again what a certificate says of two files, from nothing but these: in doubles, or in exact numbers.
+/// Proves again what a certificate says of two files, from nothing but these, in doubles, and tells `observer` how far it
+/// has come.
 ///
 /// Each link of the certificate is about two networks. The facts of the first one's units are proved, then both are
 /// expressed by the same basis, and the difference of these expressions is bounded over the domain. Differences of all
@@ -162,19 +164,30 @@ impl Refusal {
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
-pub fn verify<N: Number>(
+pub fn verify(
     first: &HashedModel,
     second: &HashedModel,
     certificate: &Certificate,
+    observer: &dyn Observer,
 ) -> Result<Verified, Refusal> {
-    verify_with_observer::<N>(first, second, certificate, &())
+    verify_in::<f64>(first, second, certificate, observer)
 }
 
-/// As [`verify()`], and tells `progress` how far it has come.
+/// As [`verify()`], in exact numbers.
 ///
 /// # Errors
 /// If anything in the certificate is not proved.
-pub fn verify_with_observer<N: Number>(
+pub fn verify_exactly(
+    first: &HashedModel,
+    second: &HashedModel,
+    certificate: &Certificate,
+    observer: &dyn Observer,
+) -> Result<Verified, Refusal> {
+    verify_in::<Exact>(first, second, certificate, observer)
+}
+
+/// What both do. Only this crate compiles it: crates that call a generic function compile it each once more.
+fn verify_in<N: Number>(
     first: &HashedModel,
     second: &HashedModel,
     certificate: &Certificate,

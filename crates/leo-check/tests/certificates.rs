@@ -4,7 +4,7 @@ mod support;
 
 use leo_check::{
     BoundProof, Certificate, Exact, Expression, LayerProof, Number, Proof, Refusal, Relaxation, Side, SplitTree,
-    Status, Target, verify,
+    Status, Target, verify, verify_exactly,
 };
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Relu, Reshape};
@@ -159,7 +159,7 @@ fn case_distinctions_must_be_whole() -> Anything {
         long.as_str(),
     ] {
         let certificate = Certificate::from_bytes(text.replace(tree, changed).as_bytes())?;
-        for checked in [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate)) {
+        for checked in [verify, verify_exactly].map(|check| check(&first, &second, &certificate, &())) {
             let refusal = checked.expect_err(&changed[..changed.len().min(200)]);
             assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{refusal}");
         }
@@ -171,7 +171,7 @@ fn case_distinctions_must_be_whole() -> Anything {
 fn what_is_said_of_other_files_is_refused() -> Anything {
     let case = nearly_off(Status::Undecided)?;
     let ([first, second], certificate) = case.certificate()?;
-    let refusal = verify::<f64>(&second, &second, &certificate).expect_err("another file");
+    let refusal = verify(&second, &second, &certificate, &()).expect_err("another file");
     assert!(matches!(refusal, Refusal::Hash { which: "first", .. }), "{refusal}");
     let other = Document::from_network(
         case.networks[1].network(),
@@ -201,7 +201,7 @@ fn what_is_said_of_other_files_is_refused() -> Anything {
     ] {
         assert!(text.contains(old), "{old} is not in {text}");
         let Ok(certificate) = Certificate::from_bytes(text.replace(old, new).as_bytes()) else { continue };
-        assert!(verify::<f64>(&first, &second, &certificate).is_err(), "{new}");
+        assert!(verify(&first, &second, &certificate, &()).is_err(), "{new}");
     }
     Ok(())
 }

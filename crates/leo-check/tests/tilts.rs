@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use leo_check::{
     BoundProof, Certificate, Exact, Expression, LayerProof, MixedInequality, Proof, Refusal, Relaxation, Side,
-    SplitTree, Status, Target, verify,
+    SplitTree, Status, Target, verify, verify_exactly,
 };
 use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape};
 use leo_network::{Domain, LayerId, Network, Shape, UnitId, ValueId};
@@ -90,7 +90,7 @@ fn senseless_tilts_are_refused() -> Anything {
         (r#""softness":0.5"#, r#""softness":-1.0"#),
     ] {
         let certificate = Certificate::from_bytes(text.replace(tilt, &tilt.replace(old, new)).as_bytes())?;
-        for checked in [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate)) {
+        for checked in [verify, verify_exactly].map(|check| check(&first, &second, &certificate, &())) {
             let refusal = checked.expect_err(new);
             assert!(matches!(refusal, Refusal::Unit { layer: 1, unit: 0, .. }), "{new}: {refusal}");
         }

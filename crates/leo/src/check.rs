@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leo_check::{Certificate, Exact, Verified, verify_with_observer};
+use leo_check::{Certificate, Verified, verify, verify_exactly};
 use leo_formats::read_text_file;
 use leo_network::Observer;
 
@@ -47,7 +47,7 @@ pub fn check_with(
     exact: bool,
     observer: &dyn Observer,
 ) -> Result<Checked, Error> {
-    let verify = if exact { verify_with_observer::<Exact> } else { verify_with_observer::<f64> };
+    let verify = if exact { verify_exactly } else { verify };
     let verified = verify(first.hashed(), second.hashed(), certificate, observer)?;
     Ok(Checked { verified, before_operators: operators_after(first.model()) })
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use leo_check::{Certificate, Correspondence, Exact, Expression, HashedModel, Link, Proof, Refusal, Verified, verify};
+use leo_check::{
+    Certificate, Correspondence, Expression, HashedModel, Link, Proof, Refusal, Verified, verify, verify_exactly,
+};
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Relu};
 use leo_network::{Domain, Network, Numbers, Shape, ValueId};
@@ -57,8 +59,8 @@ impl Case {
     pub fn check(&self) -> Anything<Result<Verified, Refusal>> {
         let ([first, second], certificate) = self.certificate()?;
         let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
-        let checked = verify::<f64>(&first, &second, &certificate);
-        assert_eq!(checked.is_ok(), verify::<Exact>(&first, &second, &certificate).is_ok(), "{checked:?}");
+        let checked = verify(&first, &second, &certificate, &());
+        assert_eq!(checked.is_ok(), verify_exactly(&first, &second, &certificate, &()).is_ok(), "{checked:?}");
         Ok(checked)
     }
 }

@@ -4,14 +4,15 @@
 //! misses, and that is what is weighed here: no more than rounding makes ([`NOISE`]), or no more than is allowed. What
 //! it comes to in the end is for the checker to prove.
 //!
-//! Both ways are textbook numerics. [`decompose`] finds the rank and the rows that carry the others by a rank-revealing
-//! QR decomposition: Householder's, with the column pivoting of P. Businger and G. H. Golub, *Linear Least Squares
-//! Solutions by Householder Transformations*, Numerische Mathematik 7 (1965). [`Span`] takes rows in their own order,
-//! by modified Gram-Schmidt orthogonalisation, done twice ("twice is enough", as B. N. Parlett quotes W. Kahan in *The
-//! Symmetric Eigenvalue Problem*, 1980).
+//! Both ways are modified Gram-Schmidt orthogonalisation, which gives the triangle of a QR decomposition as accurately
+//! as Householder's reflections do: Å. Björck, *Solving Linear Least Squares Problems by Gram-Schmidt
+//! Orthogonalization*, BIT 7 (1967). [`Span`] takes rows in their own order, and does it twice ("twice is enough", as
+//! B. N. Parlett quotes W. Kahan in *The Symmetric Eigenvalue Problem*, 1980). [`decompose`] finds the rank and the rows
+//! that carry the others: it takes the longest remainder first, which is the column pivoting of P. Businger and
+//! G. H. Golub, *Linear Least Squares Solutions by Householder Transformations*, Numerische Mathematik 7 (1965), and
+//! stops as soon as what remains may be missed.
 
-use faer::linalg::triangular_solve::solve_upper_triangular_in_place;
-use faer::{Mat, Par};
+use leo_network::{add_multiple, dot};
 
 /// What rounding can make of rows with a few thousand terms of size 1.
 pub(crate) const NOISE: f64 = 1.0 / (1_u64 << 44) as f64;
@@ -19,19 +20,67 @@ pub(crate) const NOISE: f64 = 1.0 / (1_u64 << 44) as f64;
 /// Combinations with larger numbers would lose in rounding what they gain.
 const LARGEST_FACTOR: f64 = 64.0;
 
-/// Rows that are linearly independent, one after the other.
-pub(crate) struct Span {
-    /// How large each column's variable can be.
-    magnitudes: Vec<f64>,
-    /// Orthonormal, in units of the magnitudes.
+/// Orthonormal directions, and the rows that they were made of.
+#[derive(Default)]
+struct Basis {
     directions: Vec<Vec<f64>>,
     /// Each row by the directions up to its own.
     triangle: Vec<Vec<f64>>,
 }
 
+impl Basis {
+    /// Takes in a row, of which is known how far it goes along the directions so far and what it is besides. One that
+    /// is nothing besides, or past all numbers, gets a direction that nothing goes along.
+    fn add(&mut self, mut along: Vec<f64>, mut rest: Vec<f64>) {
+        let length = length(&rest);
+        let is_direction = length > 0.0 && length.is_finite();
+        if is_direction {
+            rest.iter_mut().for_each(|number| *number /= length);
+        } else {
+            rest.fill(0.0);
+        }
+        along.push(if is_direction { length } else { 1.0 });
+        self.directions.push(rest);
+        self.triangle.push(along);
+    }
+
+    /// Which combination of the rows goes this far along the directions.
+    fn combination(&self, along: &[f64]) -> Vec<f64> {
+        let mut left = along.to_vec();
+        let mut combination = vec![0.0; along.len()];
+        for row in (0..along.len()).rev() {
+            let factor = left[row] / self.triangle[row][row];
+            add_multiple(&mut left[..=row], -factor, &self.triangle[row]);
+            combination[row] = factor;
+        }
+        combination
+    }
+}
+
+/// The root of the sum of squares, where squares may be too small or too large for a number.
+fn length(row: &[f64]) -> f64 {
+    let squares = dot(row, row);
+    if (1e-200..1e200).contains(&squares) {
+        return squares.sqrt();
+    }
+    let largest = row.iter().fold(0.0_f64, |largest, number| largest.max(number.abs()));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    largest * row.iter().map(|number| (number / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// Rows that are linearly independent, one after the other.
+pub(crate) struct Span {
+    /// How large each column's variable can be.
+    magnitudes: Vec<f64>,
+    /// In units of the magnitudes.
+    basis: Basis,
+}
+
 impl Span {
     pub(crate) fn new(magnitudes: Vec<f64>) -> Self {
-        Self { magnitudes, directions: Vec::new(), triangle: Vec::new() }
+        Self { magnitudes, basis: Basis::default() }
     }
 
     /// The combination of the rows so far that a row is, if what that misses is no more than is allowed, or than
@@ -40,55 +89,24 @@ impl Span {
         let mut rest: Vec<f64> = row.iter().zip(&self.magnitudes).map(|(w, magnitude)| w * magnitude).collect();
         let size = |row: &[f64]| row.iter().map(|number| number.abs()).sum::<f64>();
         let allowance = allowance.max(NOISE * size(&rest));
-        let mut along = vec![0.0; self.directions.len()];
+        let mut along = vec![0.0; self.basis.directions.len()];
         // Twice, because the first time leaves what its own rounding made.
         for _ in 0..2 {
-            for (direction, along) in self.directions.iter().zip(&mut along) {
+            for (direction, along) in self.basis.directions.iter().zip(&mut along) {
                 let part = dot(direction, &rest);
-                rest.iter_mut().zip(direction).for_each(|(rest, direction)| *rest -= part * direction);
+                add_multiple(&mut rest, -part, direction);
                 *along += part;
             }
         }
         if size(&rest) <= allowance {
-            let combination = self.combination(&along);
+            let combination = self.basis.combination(&along);
             if combination.iter().all(|factor| factor.abs() <= LARGEST_FACTOR) {
                 return Some(combination);
             }
         }
-        // In units of its size, or squares might be too small or too large for a number.
-        let size = size(&rest);
-        rest.iter_mut().for_each(|number| *number /= size);
-        let length = rest.iter().map(|number| number * number).sum::<f64>().sqrt();
-        rest.iter_mut().for_each(|number| *number /= length);
-        let is_direction = rest.iter().all(|number| number.is_finite()) && size.is_finite();
-        along.push(if is_direction { length * size } else { 1.0 });
-        self.directions.push(if is_direction { rest } else { vec![0.0; rest.len()] });
-        self.triangle.push(along);
+        self.basis.add(along, rest);
         None
     }
-
-    /// Which combination of the rows has these parts along the directions.
-    fn combination(&self, along: &[f64]) -> Vec<f64> {
-        let mut left = along.to_vec();
-        let mut combination = vec![0.0; along.len()];
-        for row in (0..along.len()).rev() {
-            let factor = left[row] / self.triangle[row][row];
-            left.iter_mut().zip(&self.triangle[row]).for_each(|(left, part)| *left -= factor * part);
-            combination[row] = factor;
-        }
-        combination
-    }
-}
-
-/// The sum of products, in an order that leaves the compiler its vectors.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
-    let mut sums = [0.0; 8];
-    for (a, b) in a.zip(b) {
-        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
-    }
-    sums.iter().sum::<f64>() + rest
 }
 
 /// Rows as combinations of a few of them.
@@ -125,14 +143,14 @@ pub(crate) struct Allowance<'a> {
     pub(crate) weighing: Weighing,
 }
 
-/// Writes rows as combinations of as few of them as possible, by a QR decomposition with pivoting, which takes the row
-/// that sticks out furthest from those taken before, again and again, until what is left may be missed. The rows have
-/// `width` columns, in units of how large their variables can be.
+/// Writes rows as combinations of as few of them as possible: takes the row that sticks out furthest from those taken
+/// before, again and again, until what is left may be missed. The rows have `width` columns, in units of how large their
+/// variables can be.
 pub(crate) fn decompose(rows: &[Vec<f64>], width: usize, allowance: Allowance<'_>) -> Decomposition {
     if rows.is_empty() || width == 0 {
         return Decomposition { factors: vec![Vec::new(); rows.len()], ..Decomposition::default() };
     }
-    Factorisation::new(rows, width, allowance).solve()
+    Factorisation::new(rows, allowance).solve(width)
 }
 
 struct Factorisation<'a> {
@@ -140,12 +158,35 @@ struct Factorisation<'a> {
     allowance: Allowance<'a>,
     /// What an error in a row weighs.
     weights: Vec<f64>,
-    /// A column for each row, weighed.
-    scaled: Mat<f64>,
+    /// The rows that were taken, weighed.
+    basis: Basis,
+    /// Which.
+    pivots: Vec<usize>,
+    /// The others.
+    remainders: Vec<Remainder>,
+}
+
+/// What remains of a row, weighed.
+struct Remainder {
+    row: usize,
+    /// How far the row goes along the directions so far.
+    along: Vec<f64>,
+    rest: Vec<f64>,
+    length: f64,
+}
+
+impl Remainder {
+    /// Takes out what goes along a direction.
+    fn leave(&mut self, direction: &[f64]) {
+        let part = dot(direction, &self.rest);
+        add_multiple(&mut self.rest, -part, direction);
+        self.along.push(part);
+        self.length = length(&self.rest);
+    }
 }
 
 impl<'a> Factorisation<'a> {
-    fn new(rows: &'a [Vec<f64>], width: usize, allowance: Allowance<'a>) -> Self {
+    fn new(rows: &'a [Vec<f64>], allowance: Allowance<'a>) -> Self {
         let Allowance { costs, budget, sizes, weighing, .. } = allowance;
         let weight = |row: usize| {
             let most = || costs[row].iter().map(|&(_, cost)| cost).fold(0.0, f64::max);
@@ -157,55 +198,62 @@ impl<'a> Factorisation<'a> {
             if weight > 0.0 && weight.is_finite() { weight } else { f64::MIN_POSITIVE.sqrt() }
         };
         let weights: Vec<f64> = (0..rows.len()).map(weight).collect();
-        let scaled = Mat::from_fn(width, rows.len(), |column, row| rows[row][column] * weights[row]);
-        Self { rows, allowance, weights, scaled }
+        let remainder = |(row, (numbers, weight)): (usize, (&Vec<f64>, &f64))| {
+            let rest: Vec<f64> = numbers.iter().map(|number| number * weight).collect();
+            Remainder { row, along: Vec::new(), length: length(&rest), rest }
+        };
+        let remainders = rows.iter().zip(&weights).enumerate().map(remainder).collect();
+        Self { rows, allowance, weights, basis: Basis::default(), pivots: Vec::new(), remainders }
     }
 
-    fn solve(&self) -> Decomposition {
-        let count = self.rows.len();
-        let qr = self.scaled.col_piv_qr();
-        let (triangle, order) = (qr.thin_R(), qr.P().arrays().0);
-        let steps = triangle.nrows().min(count);
-        // For each number of steps, what is left of each row then, in the order of the pivots.
-        let mut left = vec![vec![0.0_f64; count]; steps + 1];
-        for step in (0..steps).rev() {
-            for place in step..count {
-                left[step][place] = left[step + 1][place].hypot(triangle[(step, place)]);
-            }
-        }
-        let is_noise = |step: usize, place: usize| {
-            let row = order[place];
-            left[step][place] <= NOISE * self.allowance.sizes[row] * self.weights[row]
-        };
-        let combined = |rank: usize| {
-            let corner = Mat::from_fn(rank, rank, |i, j| if i <= j { triangle[(i, j)] } else { 0.0 });
-            let mut solution = Mat::from_fn(rank, count - rank, |i, j| triangle[(i, rank + j)]);
-            solve_upper_triangular_in_place(corner.as_ref(), solution.as_mut(), Par::Seq);
-            let mut factors = vec![vec![0.0; rank]; count];
-            for (place, &row) in order.iter().enumerate() {
-                for (step, &pivot) in order[..rank].iter().enumerate() {
-                    factors[row][step] = match place.checked_sub(rank) {
-                        None => f64::from(u8::from(step == place)),
-                        Some(place) => solution[(step, place)] * (self.weights[pivot] / self.weights[row]),
-                    };
+    fn solve(mut self, width: usize) -> Decomposition {
+        for _ in 0..width.min(self.rows.len()) {
+            let missed: Vec<&Remainder> =
+                self.remainders.iter().filter(|remainder| !self.is_noise(remainder)).collect();
+            // No sum of absolute values is less than the root of the sum of squares.
+            let least = missed.iter().map(|remainder| remainder.length).fold(0.0, f64::max);
+            if least <= self.allowance.budget {
+                let decomposition = self.decomposition(missed.iter().map(|remainder| remainder.row));
+                if least == 0.0 || decomposition.cost <= self.allowance.budget {
+                    return decomposition;
                 }
             }
-            let missed = (rank..count).filter(|&place| rank == steps || !is_noise(rank, place));
-            self.costed(order[..rank].to_vec(), factors, missed.map(|place| order[place]))
-        };
-        for (rank, left) in left.iter().enumerate().take(steps) {
-            // No sum of absolute values is less than the root of the sum of squares.
-            let missed = (rank..count).filter(|&place| !is_noise(rank, place));
-            let least = missed.map(|place| left[place]).fold(0.0, f64::max);
-            if least > self.allowance.budget {
-                continue;
-            }
-            let decomposition = combined(rank);
-            if least == 0.0 || decomposition.cost <= self.allowance.budget {
-                return decomposition;
-            }
+            self.take_longest();
         }
-        combined(steps)
+        self.decomposition(self.remainders.iter().map(|remainder| remainder.row))
+    }
+
+    /// Whether what is left of a row is no more than rounding makes.
+    fn is_noise(&self, remainder: &Remainder) -> bool {
+        remainder.length <= NOISE * self.allowance.sizes[remainder.row] * self.weights[remainder.row]
+    }
+
+    /// Makes a pivot of the row that sticks out furthest, the first of several.
+    fn take_longest(&mut self) {
+        let longer = |best: usize, place: usize| {
+            if self.remainders[place].length > self.remainders[best].length { place } else { best }
+        };
+        let longest = (0..self.remainders.len()).fold(0, longer);
+        let Remainder { row, along, rest, .. } = self.remainders.remove(longest);
+        self.pivots.push(row);
+        self.basis.add(along, rest);
+        if let Some(direction) = self.basis.directions.last() {
+            self.remainders.iter_mut().for_each(|remainder| remainder.leave(direction));
+        }
+    }
+
+    /// All rows as combinations of the pivots, which miss some of them.
+    fn decomposition(&self, missed: impl Iterator<Item = usize>) -> Decomposition {
+        let mut factors = vec![Vec::new(); self.rows.len()];
+        for (place, &pivot) in self.pivots.iter().enumerate() {
+            factors[pivot] = vec![0.0; self.pivots.len()];
+            factors[pivot][place] = 1.0;
+        }
+        for Remainder { row, along, .. } in &self.remainders {
+            let of_weighed = self.basis.combination(along).into_iter().zip(&self.pivots);
+            factors[*row] = of_weighed.map(|(of, &pivot)| of * (self.weights[pivot] / self.weights[*row])).collect();
+        }
+        self.costed(self.pivots.clone(), factors, missed)
     }
 
     /// With what it costs that some rows are not quite the combinations.
@@ -215,7 +263,7 @@ impl<'a> Factorisation<'a> {
         for row in missed {
             let mut rest = self.rows[row].clone();
             for (factor, &pivot) in factors[row].iter().zip(&pivots) {
-                rest.iter_mut().zip(&self.rows[pivot]).for_each(|(rest, number)| *rest -= factor * number);
+                add_multiple(&mut rest, -factor, &self.rows[pivot]);
             }
             let missing: f64 = rest.iter().map(|number| number.abs()).sum();
             costs[row].iter().for_each(|&(party, cost)| totals[party] += cost * missing);
@@ -247,5 +295,36 @@ mod tests {
             assert_eq!(pivots(Weighing::Sizes, budget), [1]);
         }
         assert_eq!(pivots(Weighing::Costs, 1e-3), [0]);
+    }
+
+    #[test]
+    fn ranks_are_found_at_any_scale() {
+        // Twelve rows made of the first five, with numbers between -1 and 1 from a linear congruential generator.
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+        };
+        for scale in [1e-250, 1.0, 1e250] {
+            let mut rows: Vec<Vec<f64>> = (0..5).map(|_| (0..9).map(|_| next() * scale).collect()).collect();
+            for _ in 5..12 {
+                let factors: Vec<f64> = (0..5).map(|_| next()).collect();
+                let mut row = vec![0.0; 9];
+                factors.iter().zip(&rows).for_each(|(factor, of)| add_multiple(&mut row, *factor, of));
+                rows.push(row);
+            }
+            let sizes = vec![9.0 * scale; 12];
+            let costs: [&[(usize, f64)]; 12] = [&[(0, 1.0)]; 12];
+            for weighing in [Weighing::Costs, Weighing::Sizes] {
+                let allowance = Allowance { costs: &costs, parties: 1, budget: 0.0, sizes: &sizes, weighing };
+                let Decomposition { pivots, factors, .. } = decompose(&rows, 9, allowance);
+                assert_eq!(pivots.len(), 5, "at {scale:e}");
+                for (row, factors) in rows.iter().zip(&factors) {
+                    let mut rest = row.clone();
+                    factors.iter().zip(&pivots).for_each(|(factor, &of)| add_multiple(&mut rest, -factor, &rows[of]));
+                    assert!(rest.iter().all(|number| number.abs() < 1e-13 * scale), "{rest:?} at {scale:e}");
+                }
+            }
+        }
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fastrand::Rng;
-use leo_check::{Certificate, Exact, HashedModel, MixedInequality, verify};
+use leo_check::{Certificate, HashedModel, MixedInequality, verify, verify_exactly};
 use leo_compress::{CompressOptions, Method, Tolerance};
 use leo_formats::onnx::{Document, Float};
 use leo_network::op::Op;
@@ -172,7 +172,7 @@ fn tilted(seed: u64) -> Anything<Case> {
     }
     let case = Case { certificate: serde_json::to_vec(&certificate)?, ..case };
     let certificate = Certificate::from_bytes(&case.certificate)?;
-    verify::<Exact>(&sealed(&case.first).ok_or("first")?, &sealed(&case.second).ok_or("second")?, &certificate)?;
+    verify_exactly(&sealed(&case.first).ok_or("first")?, &sealed(&case.second).ok_or("second")?, &certificate, &())?;
     Ok(case)
 }
 
@@ -324,7 +324,7 @@ fn no_false_certificate_is_verified() -> Anything {
                 files.add(&mutant, "broken", label)?;
                 continue;
             };
-            let checked = [verify::<f64>, verify::<Exact>].map(|check| check(&first, &second, &certificate));
+            let checked = [verify, verify_exactly].map(|check| check(&first, &second, &certificate, &()));
             for verdict in &checked {
                 assert!(is_true || verdict.is_err(), "{label}: false, and verified");
             }

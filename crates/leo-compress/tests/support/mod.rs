@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leo_check::{Certificate, Checker, Exact, HashedModel, verify};
+use leo_check::{Certificate, Checker, HashedModel, verify, verify_exactly};
 use leo_compress::{CompressOptions, Compressed, compress};
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{AffineMap, Arithmetic, Op};
@@ -86,8 +86,8 @@ pub fn shrink(document: &Document, domain: &Domain, options: &CompressOptions<'_
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain).expect("as before");
     let bytes = certificate.to_bytes().expect("JSON");
     let certificate = Certificate::from_bytes(&bytes).expect("a certificate");
-    for check in [verify::<f64>, verify::<Exact>] {
-        if let Err(refusal) = check(&first, &second, &certificate) {
+    for check in [verify, verify_exactly] {
+        if let Err(refusal) = check(&first, &second, &certificate, &()) {
             panic!("{refusal}: {}", String::from_utf8_lossy(&bytes));
         }
     }

@@ -7,7 +7,7 @@ pub mod report;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use leo_check::{Certificate, HashedModel, Refusal, verify_with_observer};
+use leo_check::{Certificate, HashedModel, Refusal, verify};
 use leo_compress::{Compressed, LargestDifference, OneSided, observe, settled_answers};
 use leo_formats::onnx::Document;
 use leo_formats::{Model, NewFile, is_same_file, write_together};
@@ -182,7 +182,7 @@ fn certify(
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
     let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
     let refused = |refusal: Refusal| Error::Mistake(format!("the checker refused the certificate ({refusal})"));
-    verify_with_observer::<f64>(first, &second, &certificate, options.watcher()).map_err(refused)?;
+    verify(first, &second, &certificate, options.watcher()).map_err(refused)?;
     Ok((certificate, second.sha256))
 }
 
