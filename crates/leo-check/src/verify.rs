@@ -155,8 +155,8 @@ impl Refusal {
     }
 }
 
-/// Proves again what a certificate says of two files, from nothing but these, in doubles, and tells `observer` how far it
-/// has come.
+/// Proves again what a certificate says of two files, from nothing but these, in doubles, and tells `observer` how far
+/// it has come.
 ///
 /// Each link of the certificate is about two networks. The facts of the first one's units are proved, then both are
 /// expressed by the same basis, and the difference of these expressions is bounded over the domain. Differences of all

@@ -7,8 +7,8 @@
 //! Both ways are modified Gram-Schmidt orthogonalisation, which gives the triangle of a QR decomposition as accurately
 //! as Householder's reflections do: Å. Björck, *Solving Linear Least Squares Problems by Gram-Schmidt
 //! Orthogonalization*, BIT 7 (1967). [`Span`] takes rows in their own order, and does it twice ("twice is enough", as
-//! B. N. Parlett quotes W. Kahan in *The Symmetric Eigenvalue Problem*, 1980). [`decompose`] finds the rank and the rows
-//! that carry the others: it takes the longest remainder first, which is the column pivoting of P. Businger and
+//! B. N. Parlett quotes W. Kahan in *The Symmetric Eigenvalue Problem*, 1980). [`decompose`] finds the rank and the
+//! rows that carry the others: it takes the longest remainder first, which is the column pivoting of P. Businger and
 //! G. H. Golub, *Linear Least Squares Solutions by Householder Transformations*, Numerische Mathematik 7 (1965), and
 //! stops as soon as what remains may be missed.
 
@@ -22,13 +22,13 @@ const LARGEST_FACTOR: f64 = 64.0;
 
 /// Orthonormal directions, and the rows that they were made of.
 #[derive(Default)]
-struct Basis {
+struct Orthonormal {
     directions: Vec<Vec<f64>>,
     /// Each row by the directions up to its own.
     triangle: Vec<Vec<f64>>,
 }
 
-impl Basis {
+impl Orthonormal {
     /// Takes in a row, of which is known how far it goes along the directions so far and what it is besides. One that
     /// is nothing besides, or past all numbers, gets a direction that nothing goes along.
     fn add(&mut self, mut along: Vec<f64>, mut rest: Vec<f64>) {
@@ -75,12 +75,12 @@ pub(crate) struct Span {
     /// How large each column's variable can be.
     magnitudes: Vec<f64>,
     /// In units of the magnitudes.
-    basis: Basis,
+    basis: Orthonormal,
 }
 
 impl Span {
     pub(crate) fn new(magnitudes: Vec<f64>) -> Self {
-        Self { magnitudes, basis: Basis::default() }
+        Self { magnitudes, basis: Orthonormal::default() }
     }
 
     /// The combination of the rows so far that a row is, if what that misses is no more than is allowed, or than
@@ -144,8 +144,8 @@ pub(crate) struct Allowance<'a> {
 }
 
 /// Writes rows as combinations of as few of them as possible: takes the row that sticks out furthest from those taken
-/// before, again and again, until what is left may be missed. The rows have `width` columns, in units of how large their
-/// variables can be.
+/// before, again and again, until what is left may be missed. The rows have `width` columns, in units of how large
+/// their variables can be.
 pub(crate) fn decompose(rows: &[Vec<f64>], width: usize, allowance: Allowance<'_>) -> Decomposition {
     if rows.is_empty() || width == 0 {
         return Decomposition { factors: vec![Vec::new(); rows.len()], ..Decomposition::default() };
@@ -159,7 +159,7 @@ struct Factorisation<'a> {
     /// What an error in a row weighs.
     weights: Vec<f64>,
     /// The rows that were taken, weighed.
-    basis: Basis,
+    basis: Orthonormal,
     /// Which.
     pivots: Vec<usize>,
     /// The others.
@@ -203,7 +203,7 @@ impl<'a> Factorisation<'a> {
             Remainder { row, along: Vec::new(), length: length(&rest), rest }
         };
         let remainders = rows.iter().zip(&weights).enumerate().map(remainder).collect();
-        Self { rows, allowance, weights, basis: Basis::default(), pivots: Vec::new(), remainders }
+        Self { rows, allowance, weights, basis: Orthonormal::default(), pivots: Vec::new(), remainders }
     }
 
     fn solve(mut self, width: usize) -> Decomposition {
