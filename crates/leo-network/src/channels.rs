@@ -10,18 +10,31 @@ pub struct Channels {
     positions: usize,
     /// How far the elements of neighbouring channels are from each other.
     stride: usize,
+    /// The axis that they lie along.
+    axis: usize,
 }
 
 impl Channels {
-    /// Those of a dense layer: along the innermost axis.
-    pub fn innermost(shape: &Shape) -> Self {
-        Self { count: shape.last(), positions: shape.elements() / shape.last(), stride: 1 }
+    /// Those along an axis of a shape; all of it is one channel where there is no such axis.
+    pub fn along(shape: &Shape, axis: usize) -> Self {
+        let count = shape.extents().get(axis).copied().unwrap_or(1);
+        let stride = shape.extents().iter().skip(axis + 1).product();
+        Self { count, positions: shape.elements() / count, stride, axis }
     }
 
-    /// Those of a convolution: along the first axis.
-    pub fn outermost(shape: &Shape) -> Self {
-        let count = shape.extents().first().copied().unwrap_or(1);
-        Self { count, positions: shape.elements() / count, stride: shape.elements() / count }
+    /// Those of a dense layer: along the innermost axis.
+    pub fn innermost(shape: &Shape) -> Self {
+        Self::along(shape, shape.rank().saturating_sub(1))
+    }
+
+    /// The axis that they lie along.
+    pub fn axis(&self) -> usize {
+        self.axis
+    }
+
+    /// Whether they are as many, at as many positions, and lie as far from each other.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        (self.count, self.positions, self.stride) == (other.count, other.positions, other.stride)
     }
 
     /// How many there are.
@@ -69,7 +82,7 @@ mod tests {
     fn every_element_has_one_channel_and_one_position() -> Result<(), NetworkError> {
         let inner = Channels::innermost(&Shape::new([2, 3])?);
         assert_eq!(inner.elements(1).collect::<Vec<_>>(), [1, 4]);
-        let outer = Channels::outermost(&Shape::new([2, 3])?);
+        let outer = Channels::along(&Shape::new([2, 3])?, 0);
         assert_eq!(outer.elements(1).collect::<Vec<_>>(), [3, 4, 5]);
         for channels in [inner, outer] {
             for element in 0..6 {

@@ -7,7 +7,7 @@
 use crate::activation::Activation;
 use crate::channels::Channels;
 use crate::op::{Action, Op, Operator};
-use crate::shape::{MAX_TOTAL_ELEMENTS, NetworkError, Shape};
+use crate::shape::{MAX_TOTAL_ELEMENTS, MAX_TOTAL_TAPS, NetworkError, Shape};
 
 /// One value of a network: its input, or what one of its nodes computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,12 +157,14 @@ pub struct Network {
     layers: Vec<usize>,
     /// How many elements the widest value has: asked for in every layer.
     widest: usize,
+    /// Whether all operators are those of dense networks.
+    is_dense: bool,
 }
 
 impl Network {
     /// Starts a network whose samples have this shape.
     pub fn builder(input: Shape) -> Builder {
-        Builder { elements: input.elements(), input, nodes: Vec::new() }
+        Builder { elements: input.elements(), taps: 0, input, nodes: Vec::new() }
     }
 
     /// The shape of a sample.
@@ -183,6 +185,11 @@ impl Network {
     /// The shape of a value.
     pub fn shape(&self, value: ValueId) -> &Shape {
         shape_of(&self.input, &self.nodes, value)
+    }
+
+    /// The shapes of what a node reads.
+    pub fn operand_shapes(&self, node: &Node) -> Vec<&Shape> {
+        node.operands.iter().map(|&operand| self.shape(operand)).collect()
     }
 
     /// All values: the input, then what each node computes.
@@ -237,9 +244,10 @@ impl Network {
         ValueId(self.layers[layer.0] + 1)
     }
 
-    /// How many units a layer has.
+    /// How many units a layer has: elements in a dense network, and channels in any other, each with all its positions.
     pub fn width(&self, layer: LayerId) -> usize {
-        self.node_of(layer).shape.elements()
+        let node = self.node_of(layer);
+        if self.is_dense { node.shape.elements() } else { node.channels.count() }
     }
 
     /// The channels of a value.
@@ -257,6 +265,11 @@ impl Network {
         self.layers().map(|layer| self.width(layer)).collect()
     }
 
+    /// Whether all its operators are those of dense networks. Others are analysed and rewritten channel by channel.
+    pub fn is_dense(&self) -> bool {
+        self.is_dense
+    }
+
     /// How many products of a weight and a number it takes to compute the outputs for one sample.
     pub fn multiply_adds(&self) -> usize {
         self.nodes.iter().map(|node| self.multiply_adds_of(node)).sum()
@@ -271,14 +284,37 @@ impl Network {
         }
     }
 
+    /// How many numbers there are at once at the most, for one sample, if nodes are evaluated in their order and a
+    /// value is dropped after what reads it last: what a device has to have room for besides the weights.
+    pub fn peak_activations(&self) -> usize {
+        let mut last = vec![0; self.nodes.len() + 1];
+        for (index, node) in self.nodes.iter().enumerate() {
+            node.operands.iter().for_each(|operand| last[operand.index()] = index);
+        }
+        self.outputs.iter().for_each(|output| last[output.index()] = self.nodes.len());
+        let mut alive = self.input.elements();
+        let mut most = alive;
+        for (index, node) in self.nodes.iter().enumerate() {
+            alive += node.shape.elements();
+            most = most.max(alive);
+            let mut read: Vec<ValueId> = node.operands.clone();
+            read.sort_unstable();
+            read.dedup();
+            let dropped = read.into_iter().filter(|operand| last[operand.index()] == index);
+            alive -= dropped.map(|operand| self.shape(operand).elements()).sum::<usize>();
+        }
+        most
+    }
+
     /// Which elements of the input no output depends on, because all weights on the way are 0.
     pub fn unread_inputs(&self) -> Vec<usize> {
         let mut read: Vec<Vec<bool>> = self.values().map(|value| vec![false; self.shape(value).elements()]).collect();
         self.outputs.iter().for_each(|output| read[output.index()].fill(true));
         for (index, node) in self.nodes.iter().enumerate().rev() {
             let wanted = std::mem::take(&mut read[index + 1]);
-            for operand in &node.operands {
-                node.op.mark_read(self.shape(*operand), &wanted, &mut read[operand.index()]);
+            let shapes = self.operand_shapes(node);
+            for (place, operand) in node.operands.iter().enumerate() {
+                node.op.mark_read(&shapes, place, &wanted, &mut read[operand.index()]);
             }
         }
         (0..self.input.elements()).filter(|&element| !read[ValueId::INPUT.index()][element]).collect()
@@ -312,6 +348,8 @@ pub struct Builder {
     nodes: Vec<Node>,
     /// How many numbers all values of one sample have together.
     elements: usize,
+    /// How many pairs of a position and one that it reads all windows have together.
+    taps: usize,
 }
 
 impl Builder {
@@ -340,7 +378,8 @@ impl Builder {
         let shapes: Vec<&Shape> = operands.iter().map(|&value| self.shape(value)).collect();
         let shape = op.output_shape(&shapes)?;
         self.elements += shape.elements();
-        if self.elements > MAX_TOTAL_ELEMENTS {
+        self.taps = self.taps.saturating_add(op.most_taps(self.shape(operands[0])));
+        if self.elements > MAX_TOTAL_ELEMENTS || self.taps > MAX_TOTAL_TAPS {
             return Err(NetworkError::TooMuch);
         }
         let channels = op.channels(channels_of(&self.input, &self.nodes, operands[0]), &shape);
@@ -370,7 +409,14 @@ impl Builder {
         let shapes = self.nodes.iter().map(Node::shape).chain([&self.input]);
         let widest = shapes.map(Shape::elements).max().unwrap_or(0);
         let layers = (0..self.nodes.len()).filter(|&node| self.nodes[node].op.is_layer()).collect();
-        Ok(Network { input: self.input, nodes: self.nodes, outputs, layers, widest })
+        let is_dense = self.nodes.iter().all(|node| node.op.is_dense());
+        let mut nodes = self.nodes;
+        if is_dense {
+            // What matrices are applied to are vectors along the innermost axis, wherever other operators would have
+            // channels.
+            nodes.iter_mut().for_each(|node| node.channels = Channels::innermost(&node.shape));
+        }
+        Ok(Network { input: self.input, nodes, outputs, layers, widest, is_dense })
     }
 }
 

@@ -39,6 +39,18 @@ fn made(network: &Network, node: &Node, values: &[Vec<TwoFloat>]) -> Vec<TwoFloa
             x.iter().map(line).collect()
         }
         Op::Sum(_) => x.iter().zip(operand(1)).map(|(&x, &y)| x + y).collect(),
+        Op::Concat(concat) => {
+            let sources = concat.sources(&network.operand_shapes(node)).into_iter();
+            sources.map(|(index, element)| operand(index)[element]).collect()
+        }
+        Op::MaxPool(pool) => {
+            let windows = pool.windows(network.shape(node.operands()[0]));
+            let largest = |output: usize| {
+                let window = windows.of(output).map(|input| x[input]);
+                window.reduce(|a, b| if b > a { b } else { a }).unwrap_or_default()
+            };
+            (0..node.shape().elements()).map(largest).collect()
+        }
         Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
             Action::Move(moves) => moves.forward(x),
             Action::Each(arithmetic, constants) => {

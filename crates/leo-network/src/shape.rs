@@ -13,6 +13,10 @@ pub const MAX_ELEMENTS: usize = 1 << 24;
 /// The most numbers that all values of one sample may have together: 67 million, 256 MiB in singles.
 pub const MAX_TOTAL_ELEMENTS: usize = 1 << 26;
 
+/// The most pairs of a position and one that it reads that all windows of a network may have together, counted for one
+/// channel each.
+pub(crate) const MAX_TOTAL_TAPS: usize = 1 << 25;
+
 /// The most axes that a tensor may have.
 pub const MAX_RANK: usize = 32;
 
@@ -112,7 +116,10 @@ pub enum NetworkError {
         extents: Vec<usize>,
     },
     /// A network whose values together have more elements than [`MAX_TOTAL_ELEMENTS`].
-    #[error("the values of one sample add up to more than the {MAX_TOTAL_ELEMENTS} numbers that Leo takes")]
+    #[error(
+        "the values of one sample add up to more than the {MAX_TOTAL_ELEMENTS} numbers that Leo takes, or windows touch more \
+         than {MAX_TOTAL_TAPS} positions"
+    )]
     TooMuch,
     /// The shapes of an operator's operands do not fit its constants, or one another.
     #[error("{0}")]

@@ -6,7 +6,10 @@
 //! when numbers move, one operation when each is changed, and many where they are summed up. So intervals, backward
 //! substitution, expressions, errors of evaluation, costs and drawings are written once, over actions.
 
-use super::{Arithmetic, Dense, Elementwise, Evaluate, Kernel, Op, Operator, Reshape, Sums, Transpose};
+use super::{
+    Arithmetic, Convolution, Dense, Elementwise, Evaluate, Kernel, Op, Operator, Reshape, Select, SumPool, Sums,
+    Transpose,
+};
 use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
@@ -18,6 +21,11 @@ pub(crate) trait Map: Operator + Evaluate {
 
     /// Which action that is.
     fn kind(&self) -> ActionKind;
+
+    /// Of sums: whether a channel that is read cannot go without the channels that are made of it.
+    fn ties_channels(&self) -> bool {
+        false
+    }
 }
 
 /// What an affine map does to the elements of its operand.
@@ -61,6 +69,12 @@ macro_rules! maps {
             pub fn kind(&self) -> ActionKind {
                 match self { $(Self::$kind(map) => map.kind()),* }
             }
+
+            /// Whether a channel that is read cannot go without the channels that are made of it, as where each channel
+            /// is treated alone. Otherwise each channel that is made has weights of its own for those that are read.
+            pub fn ties_channels(&self) -> bool {
+                self.kind() != ActionKind::Sums || match self { $(Self::$kind(map) => map.ties_channels()),* }
+            }
         }
 
         impl Operator for AffineMap {
@@ -103,10 +117,55 @@ maps! {
     /// The same numbers in the same order under another shape.
     Reshape,
     /// The axes in another order.
-    Transpose
+    Transpose,
+    /// A kernel that moves over positions.
+    Convolution,
+    /// Sums over windows.
+    SumPool,
+    /// Parts along each axis, and zeros around them.
+    Select
+}
+
+/// Which channels a map reads for which of those that it makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelReads {
+    /// The axis of the operand that the channels are along that it reads.
+    pub axis: usize,
+    /// How many channels it reads.
+    pub inputs: usize,
+    /// For each channel that it makes, whether it has a weight that is not 0 for each of them.
+    pub reads: Vec<Vec<bool>>,
 }
 
 impl AffineMap {
+    /// Which channels it reads for which of those that it makes, if each of these has weights of its own for all of
+    /// those.
+    pub fn channel_reads(&self, operand: &Shape) -> Option<ChannelReads> {
+        let rows = |weights: &[f64], inputs: usize, entries: usize| {
+            let row =
+                |row: &[f64]| row.chunks_exact(entries).map(|weights| weights.iter().any(|w| *w != 0.0)).collect();
+            weights.chunks_exact(inputs * entries).map(row).collect()
+        };
+        match self {
+            Self::Dense(dense) => {
+                let inputs = dense.weight().columns();
+                let axis = operand.rank().saturating_sub(1);
+                Some(ChannelReads { axis, inputs, reads: rows(dense.weight().values(), inputs, 1) })
+            }
+            Self::Convolution(convolution) if convolution.groups() == 1 => {
+                let (inputs, entries) = (convolution.inputs(), convolution.window().entries()?);
+                let axis = operand.rank().checked_sub(convolution.window().axes().len() + 1)?;
+                Some(ChannelReads { axis, inputs, reads: rows(convolution.weights(), inputs, entries) })
+            }
+            Self::Convolution(_)
+            | Self::Elementwise(_)
+            | Self::Reshape(_)
+            | Self::Transpose(_)
+            | Self::SumPool(_)
+            | Self::Select(_) => None,
+        }
+    }
+
     /// Marks the inputs that some of the outputs that are wanted depend on.
     pub(crate) fn mark_read(&self, operand: &Shape, wanted: &[bool], read: &mut [bool]) {
         match self.action(operand) {

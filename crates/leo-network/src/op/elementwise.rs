@@ -87,6 +87,8 @@ pub fn stretched_positions(own: &[usize], target: &[usize]) -> Vec<usize> {
 pub struct Elementwise {
     arithmetic: Arithmetic,
     constant: Broadcast,
+    /// Whether its constant comes from the operator itself: nobody has learnt it.
+    is_fixed: bool,
 }
 
 impl Elementwise {
@@ -98,7 +100,15 @@ impl Elementwise {
         if arithmetic == Arithmetic::Divide && constant.values.contains(&0.0) {
             return Err(NetworkError::DivisionByZero);
         }
-        Ok(Self { arithmetic, constant })
+        Ok(Self { arithmetic, constant, is_fixed: false })
+    }
+
+    /// The operation with a constant that nobody has learnt, such as how many numbers an average is of.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn of_operator(arithmetic: Arithmetic, constant: Broadcast) -> Result<Self, NetworkError> {
+        Ok(Self { is_fixed: true, ..Self::new(arithmetic, constant)? })
     }
 
     /// What it does.
@@ -136,7 +146,7 @@ impl Operator for Elementwise {
     }
 
     fn parameters(&self) -> usize {
-        self.constant.values.len()
+        if self.is_fixed { 0 } else { self.constant.values.len() }
     }
 }
 

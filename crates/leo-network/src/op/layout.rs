@@ -1,6 +1,7 @@
 //! Changes of layout: the numbers stay, their places change.
 
 use super::{Action, ActionKind, Evaluate, Kernel, Map, Moves, Operands, Operator};
+use crate::channels::Channels;
 use crate::product::Real;
 use crate::shape::{NetworkError, Shape};
 
@@ -35,6 +36,12 @@ impl Operator for Reshape {
             )));
         }
         Ok(self.target.clone())
+    }
+
+    fn channels(&self, operand: Channels, result: &Shape) -> Channels {
+        // Where an axis of the result holds the same elements at the same distances, it is the same axis.
+        let axes = (0..result.rank()).map(|axis| Channels::along(result, axis));
+        axes.into_iter().find(|axis| axis.is_alike(&operand)).unwrap_or_else(|| Channels::innermost(result))
     }
 }
 
@@ -128,6 +135,11 @@ impl Operator for Transpose {
             )));
         }
         Shape::new(self.order.iter().map(|&axis| extents[axis]).collect::<Vec<_>>())
+    }
+
+    fn channels(&self, operand: Channels, result: &Shape) -> Channels {
+        let axis = self.order.iter().position(|&axis| axis == operand.axis());
+        axis.map_or_else(|| Channels::innermost(result), |axis| Channels::along(result, axis))
     }
 }
 

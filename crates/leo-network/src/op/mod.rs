@@ -1,26 +1,36 @@
 //! The operators of a network.
 //!
-//! There are three, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an
-//! [`Activation`], and the [sum](Sum) of two values. The kinds of affine maps are a file each, and so are activations.
-//! To add a map (a convolution, say), write its file, add its name to the list in `affine.rs`, and teach the file
-//! formats about it.
+//! There are five, and nobody who analyses networks needs to know of more: an [affine map](AffineMap) of one value, an
+//! [`Activation`], the [sum](Sum) of two values, values [side by side](Concat), and the [largest](MaxPool) of each
+//! window. The kinds of affine maps are a file each, and so are activations. To add a map, write its file, add its name
+//! to the list in `affine.rs`, and teach the file formats about it.
 
 mod affine;
+mod concat;
+mod convolution;
 mod dense;
 mod elementwise;
 mod layout;
+mod pooling;
+mod select;
 mod sum;
 mod sums;
+mod window;
 
 pub use crate::activation::Relu;
 pub(crate) use affine::Map;
-pub use affine::{Action, ActionKind, AffineMap, Moves};
+pub use affine::{Action, ActionKind, AffineMap, ChannelReads, Moves};
+pub use concat::Concat;
+pub use convolution::Convolution;
 pub use dense::{Dense, Matrix};
 pub use elementwise::stretched_positions;
 pub use elementwise::{Arithmetic, Broadcast, Elementwise};
 pub use layout::{Reshape, Transpose};
+pub use pooling::{MaxPool, MaxWindows, SumPool};
+pub use select::Select;
 pub use sum::Sum;
 pub use sums::{Sums, Terms};
+pub use window::{Window, WindowAxis};
 
 use crate::activation::Activation;
 use crate::channels::Channels;
@@ -99,6 +109,10 @@ pub enum Op {
     Activation(Activation),
     /// `x + y`, where two branches meet.
     Sum(Sum),
+    /// Values side by side.
+    Concat(Concat),
+    /// The largest of each window.
+    MaxPool(MaxPool),
 }
 
 macro_rules! each {
@@ -107,6 +121,8 @@ macro_rules! each {
             Op::Affine($inner) => $body,
             Op::Activation($inner) => $body,
             Op::Sum($inner) => $body,
+            Op::Concat($inner) => $body,
+            Op::MaxPool($inner) => $body,
         }
     };
 }
@@ -116,7 +132,7 @@ impl Op {
     pub fn as_affine(&self) -> Option<&AffineMap> {
         match self {
             Self::Affine(map) => Some(map),
-            Self::Activation(_) | Self::Sum(_) => None,
+            Self::Activation(_) | Self::Sum(_) | Self::Concat(_) | Self::MaxPool(_) => None,
         }
     }
 
@@ -132,7 +148,7 @@ impl Op {
     pub fn as_activation(&self) -> Option<&Activation> {
         match self {
             Self::Activation(activation) => Some(activation),
-            Self::Affine(_) | Self::Sum(_) => None,
+            Self::Affine(_) | Self::Sum(_) | Self::Concat(_) | Self::MaxPool(_) => None,
         }
     }
 
@@ -146,12 +162,44 @@ impl Op {
         self.as_affine().is_some_and(|map| map.kind() == ActionKind::Sums)
     }
 
-    /// Marks the elements of an operand, of this shape, that some of the elements that are wanted depend on.
-    pub(crate) fn mark_read(&self, operand: &Shape, wanted: &[bool], read: &mut [bool]) {
+    /// How many pairs of a position and one that it reads its window has at the most, on an operand of this shape.
+    pub(crate) fn most_taps(&self, operand: &Shape) -> usize {
+        let window = match self {
+            Self::Affine(AffineMap::Convolution(map)) => map.window(),
+            Self::Affine(AffineMap::SumPool(pool)) => pool.window(),
+            Self::MaxPool(pool) => pool.window(),
+            Self::Affine(_) | Self::Activation(_) | Self::Sum(_) | Self::Concat(_) => return 0,
+        };
+        let first = operand.rank().saturating_sub(window.axes().len());
+        window.most_taps(&operand.extents()[first..])
+    }
+
+    /// Whether it is an operator of dense networks: a matrix for each vector, a change of each number or of their
+    /// order, an activation, or a sum. Others are followed by intervals, channel by channel.
+    pub fn is_dense(&self) -> bool {
         match self {
-            Self::Affine(map) => map.mark_read(operand, wanted, read),
+            Self::Affine(map) => map.kind() != ActionKind::Sums || self.as_dense().is_some(),
+            Self::Activation(_) | Self::Sum(_) => true,
+            Self::Concat(_) | Self::MaxPool(_) => false,
+        }
+    }
+
+    /// Marks the elements of operand `index` of some, of these shapes, that some of the elements that are wanted depend
+    /// on.
+    pub(crate) fn mark_read(&self, operands: &[&Shape], index: usize, wanted: &[bool], read: &mut [bool]) {
+        match self {
+            Self::Affine(map) => map.mark_read(operands[index], wanted, read),
             Self::Activation(_) | Self::Sum(_) => {
                 read.iter_mut().zip(wanted).for_each(|(read, wanted)| *read |= wanted)
+            }
+            Self::Concat(concat) => {
+                let sources = concat.sources(operands).into_iter().zip(wanted);
+                sources.filter(|((operand, _), _)| *operand == index).for_each(|((_, at), wanted)| read[at] |= wanted);
+            }
+            Self::MaxPool(pool) => {
+                let windows = pool.windows(operands[index]);
+                let wanted = (0..wanted.len()).filter(|&output| wanted[output]);
+                wanted.for_each(|output| windows.of(output).for_each(|input| read[input] = true));
             }
         }
     }
@@ -182,6 +230,18 @@ impl Operator for Op {
 impl Evaluate for Op {
     fn kernel<T: Real>(&self, operands: &[&Shape]) -> Box<dyn Kernel<T>> {
         each!(self, op => op.kernel(operands))
+    }
+}
+
+impl From<Concat> for Op {
+    fn from(concat: Concat) -> Self {
+        Self::Concat(concat)
+    }
+}
+
+impl From<MaxPool> for Op {
+    fn from(pool: MaxPool) -> Self {
+        Self::MaxPool(pool)
     }
 }
 

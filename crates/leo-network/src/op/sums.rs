@@ -2,13 +2,15 @@
 //! number.
 //!
 //! How the terms of a sum lie among the inputs is known here, or to whoever implements [`Terms`], and to nobody else.
-//! Where it is one matrix for each vector, there and back again are matrix products.
+//! Where it is one matrix for each vector, there and back again are matrix products. What a kernel makes that moves
+//! over positions is told without a list of it.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use super::Dense;
+use super::convolution::{KernelSums, KernelTerms};
 use crate::product::{Scalar, add_product_transposed};
 use crate::shape::Shape;
 use crate::vector::{add_multiple, dot};
@@ -49,6 +51,7 @@ enum Lies<'a> {
         bias: Option<&'a [f64]>,
         positions: usize,
     },
+    Kernel(KernelSums<'a>),
     Terms(Arc<dyn Terms + 'a>),
 }
 
@@ -85,6 +88,7 @@ impl Terms for Magnitudes<'_> {
 /// The terms of one sum.
 enum Iter<'s> {
     Row { start: usize, weights: std::iter::Enumerate<std::slice::Iter<'s, f64>> },
+    Kernel(KernelTerms<'s>),
     Listed(std::vec::IntoIter<(usize, f64)>),
 }
 
@@ -95,6 +99,7 @@ impl Iterator for Iter<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Row { start, weights } => weights.next().map(|(index, &weight)| (*start + index, weight)),
+            Self::Kernel(terms) => terms.next(),
             Self::Listed(terms) => terms.next(),
         }
     }
@@ -103,6 +108,7 @@ impl Iterator for Iter<'_> {
     fn fold<B, F: FnMut(B, Self::Item) -> B>(self, init: B, mut f: F) -> B {
         match self {
             Self::Row { start, weights } => weights.fold(init, |all, (index, &weight)| f(all, (start + index, weight))),
+            Self::Kernel(terms) => terms.fold(init, f),
             Self::Listed(terms) => terms.fold(init, f),
         }
     }
@@ -113,6 +119,11 @@ impl<'a> Sums<'a> {
         let (inner, outer) = (dense.weight().columns(), dense.weight().rows());
         let (weights, positions) = (dense.weight().values().into(), operand.elements() / inner);
         Self(Lies::Matrix { weights, inner, outer, bias: dense.bias(), positions })
+    }
+
+    /// What a kernel makes.
+    pub(crate) fn of_kernel(sums: KernelSums<'a>) -> Self {
+        Self(Lies::Kernel(sums))
     }
 
     /// Sums that are told one by one.
@@ -135,6 +146,10 @@ impl<'a> Sums<'a> {
     pub fn magnitudes(&self) -> Self {
         Self(match &self.0 {
             Lies::Terms(terms) => Lies::Terms(Arc::new(Magnitudes(Arc::clone(terms)))),
+            Lies::Kernel(sums) => {
+                let weights = sums.weights.iter().map(|weight| weight.abs()).collect();
+                Lies::Kernel(KernelSums { weights, ..sums.clone() })
+            }
             &Lies::Matrix { ref weights, inner, outer, bias, positions } => {
                 let weights = weights.iter().map(|weight| weight.abs()).collect();
                 Lies::Matrix { weights, inner, outer, bias, positions }
@@ -147,7 +162,7 @@ impl<'a> Sums<'a> {
     pub fn as_matrix(&self) -> Option<(&[f64], Option<&'a [f64]>)> {
         match &self.0 {
             Lies::Matrix { weights, bias, .. } => Some((weights, *bias)),
-            Lies::Terms(_) => None,
+            Lies::Kernel(_) | Lies::Terms(_) => None,
         }
     }
 
@@ -155,6 +170,7 @@ impl<'a> Sums<'a> {
     pub fn inputs(&self) -> usize {
         match &self.0 {
             Lies::Matrix { inner, positions, .. } => positions * inner,
+            Lies::Kernel(sums) => sums.read(),
             Lies::Terms(terms) => terms.inputs(),
         }
     }
@@ -163,6 +179,7 @@ impl<'a> Sums<'a> {
     pub fn outputs(&self) -> usize {
         match &self.0 {
             Lies::Matrix { outer, positions, .. } => positions * outer,
+            Lies::Kernel(sums) => sums.made(),
             Lies::Terms(terms) => terms.outputs(),
         }
     }
@@ -171,6 +188,7 @@ impl<'a> Sums<'a> {
     pub fn products(&self) -> usize {
         match &self.0 {
             Lies::Matrix { inner, .. } => self.outputs() * inner,
+            Lies::Kernel(sums) => sums.samples * sums.outputs * sums.inputs * sums.taps.count(),
             Lies::Terms(terms) => (0..terms.outputs()).map(|output| terms.of(output).len()).sum(),
         }
     }
@@ -179,6 +197,7 @@ impl<'a> Sums<'a> {
     pub fn longest(&self) -> usize {
         match &self.0 {
             Lies::Matrix { inner, .. } => *inner,
+            Lies::Kernel(sums) => sums.inputs * sums.taps.longest(),
             Lies::Terms(terms) => terms.longest(),
         }
     }
@@ -187,6 +206,7 @@ impl<'a> Sums<'a> {
     pub fn readers(&self) -> usize {
         match &self.0 {
             Lies::Matrix { outer, .. } => *outer,
+            Lies::Kernel(sums) => sums.readers(),
             Lies::Terms(terms) => terms.readers(),
         }
     }
@@ -199,6 +219,7 @@ impl<'a> Sums<'a> {
                 let weights = weights[output % outer * inner..][..*inner].iter().enumerate();
                 Iter::Row { start: output / outer * inner, weights }
             }
+            Lies::Kernel(sums) => Iter::Kernel(sums.terms(output)),
             Lies::Terms(terms) => Iter::Listed(terms.of(output).into_iter()),
         }
     }
@@ -207,6 +228,7 @@ impl<'a> Sums<'a> {
     pub fn bias(&self, output: usize) -> f64 {
         match &self.0 {
             Lies::Matrix { bias, outer, .. } => bias.map_or(0.0, |bias| bias[output % outer]),
+            Lies::Kernel(sums) => sums.bias.map_or(0.0, |bias| bias[sums.channel(output)]),
             Lies::Terms(terms) => terms.bias(output).unwrap_or(0.0),
         }
     }
@@ -215,6 +237,7 @@ impl<'a> Sums<'a> {
     pub fn has_bias(&self) -> bool {
         match &self.0 {
             Lies::Matrix { bias, .. } => bias.is_some(),
+            Lies::Kernel(sums) => sums.bias.is_some(),
             Lies::Terms(terms) => terms.bias(0).is_some(),
         }
     }
@@ -226,11 +249,11 @@ impl<'a> Sums<'a> {
             Lies::Matrix { weights, inner, outer, .. } => {
                 S::add_rows_times_weights(&mut product, coefficients, weights, *outer, *inner);
             }
-            Lies::Terms(terms) => {
-                let rows = coefficients.chunks_exact(terms.outputs()).zip(product.chunks_exact_mut(terms.inputs()));
+            Lies::Kernel(_) | Lies::Terms(_) => {
+                let rows = coefficients.chunks_exact(self.outputs()).zip(product.chunks_exact_mut(self.inputs()));
                 for (row, product) in rows {
                     for (output, c) in row.iter().enumerate() {
-                        for (input, weight) in terms.of(output) {
+                        for (input, weight) in self.terms(output) {
                             let (sum, c) = (&mut product[input..=input], std::slice::from_ref(c));
                             S::add_rows_times_weights(sum, c, &[weight], 1, 1);
                         }
@@ -249,9 +272,9 @@ impl<'a> Sums<'a> {
                 let positions = rows.chunks_exact(inner * width).zip(made.chunks_exact_mut(outer * width));
                 positions.for_each(|(rows, made)| S::add_weights_times_rows(made, weights, rows, *inner, width));
             }
-            Lies::Terms(terms) => {
+            Lies::Kernel(_) | Lies::Terms(_) => {
                 for (output, made) in made.chunks_exact_mut(width).enumerate() {
-                    for (input, weight) in terms.of(output) {
+                    for (input, weight) in self.terms(output) {
                         S::add_weights_times_rows(made, &[weight], &rows[input * width..][..width], 1, width);
                     }
                 }
@@ -269,7 +292,17 @@ impl<'a> Sums<'a> {
                 rows.for_each(|(&c, row)| add_multiple(&mut product, c, row));
                 product
             }
-            Lies::Matrix { .. } | Lies::Terms(_) => self.backward(coefficients),
+            Lies::Matrix { .. } => self.backward(coefficients),
+            Lies::Kernel(_) | Lies::Terms(_) => {
+                let mut product = vec![0.0; coefficients.len() / self.outputs() * self.inputs()];
+                let rows = coefficients.chunks_exact(self.outputs()).zip(product.chunks_exact_mut(self.inputs()));
+                for (row, product) in rows {
+                    for (output, &c) in row.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+                        self.terms(output).for_each(|(input, weight)| product[input] += c * weight);
+                    }
+                }
+                product
+            }
         }
     }
 
@@ -287,13 +320,13 @@ impl<'a> Sums<'a> {
                 }
                 made
             }
-            Lies::Terms(terms) => {
+            Lies::Kernel(_) | Lies::Terms(_) => {
                 let sum = |row: &[f64], output: usize| {
-                    let bias = terms.bias(output).unwrap_or(0.0);
-                    terms.of(output).into_iter().fold(bias, |sum, (input, weight)| sum + weight * row[input])
+                    let terms = self.terms(output);
+                    terms.fold(self.bias(output), |sum, (input, weight)| sum + weight * row[input])
                 };
-                let rows = inputs.chunks_exact(terms.inputs());
-                rows.flat_map(|row| (0..terms.outputs()).map(move |output| sum(row, output))).collect()
+                let rows = inputs.chunks_exact(self.inputs());
+                rows.flat_map(|row| (0..self.outputs()).map(move |output| sum(row, output))).collect()
             }
         }
     }
