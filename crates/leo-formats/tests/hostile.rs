@@ -100,7 +100,8 @@ const NASTY_WORDS: &[&str] = &[
 #[test]
 fn mutated_onnx_files() -> Result<(), Box<dyn std::error::Error>> {
     let digits = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/digits.onnx"))?;
-    let seeds = [support::small(), support::branched(), ModelProto::decode(digits.as_slice())?];
+    let seeds =
+        [support::small(), support::branched(), support::convolutional(), ModelProto::decode(digits.as_slice())?];
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("weights.bin"), [0; 64])?;
     let mut random = Rng::with_seed(1);
@@ -342,7 +343,9 @@ fn mutate_text(seeds: &[&str], random: &mut Rng) -> Vec<u8> {
 
 /// Operators that Leo knows, and others.
 const OPERATORS: &str = "Add Mul Div Sub MatMul Gemm Relu Flatten Squeeze Unsqueeze Transpose Reshape \
-    BatchNormalization Cast Dropout Identity Shape Gather Concat Softmax ArgMax Conv If Constant Nonsense";
+    BatchNormalization Cast Dropout Identity Shape Gather Concat Softmax ArgMax Conv If Constant Nonsense ConvTranspose \
+    MaxPool AveragePool GlobalAveragePool GlobalMaxPool ReduceMean ReduceSum Pad Slice Split Resize Upsample \
+    DequantizeLinear";
 
 /// Changes one field of a model to something that its encoding allows.
 fn mutate_model(model: &mut ModelProto, random: &mut Rng) {
@@ -378,9 +381,13 @@ fn mutate_node(node: &mut NodeProto, random: &mut Rng, nasty: i64, name: String)
         1 => random.choice(&mut node.input).into_iter().for_each(|input| input.clone_from(&name)),
         2 => random.choice(&mut node.output).into_iter().for_each(|output| output.clone_from(&name)),
         3 => {
-            let attributes =
-                ["axis", "axes", "perm", "transA", "transB", "alpha", "epsilon", "to", "keepdims", "value_ints"];
-            let mut attribute = support::int(random.choice(attributes).unwrap_or_default(), nasty);
+            let attributes = "axis axes perm transA transB alpha epsilon to keepdims value_ints kernel_shape strides pads \
+                dilations group auto_pad ceil_mode count_include_pad output_padding output_shape split starts ends";
+            let attribute = random.choice(attributes.split_whitespace().collect::<Vec<_>>()).unwrap_or_default();
+            let mut attribute = support::int(attribute, nasty);
+            if random.bool() {
+                attribute.r#type = Some(random.i32(1..9));
+            }
             attribute.ints = vec![nasty; random.usize(..4)];
             attribute.f = Some(nasty as f32);
             node.attribute.push(attribute);

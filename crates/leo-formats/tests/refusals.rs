@@ -22,11 +22,72 @@ fn node_at(model: &mut ModelProto, index: usize) -> &mut NodeProto {
     &mut graph(model).node[index]
 }
 
+/// A refusal of a change to a network with convolutions.
+fn convolutional_refusal(change: impl FnOnce(&mut ModelProto)) -> String {
+    let mut model = support::convolutional();
+    change(&mut model);
+    read(&model).map(|_| ()).expect_err("must be refused")
+}
+
+#[test]
+fn windows_that_do_not_fit_are_named() {
+    assert!(read(&support::convolutional()).is_ok(), "it is fine as it is");
+    let with = |index: usize, attributes: Vec<AttributeProto>| {
+        convolutional_refusal(|model| node_at(model, index).attribute = attributes)
+    };
+    let pads = |pads: &[i64]| support::list("pads", pads);
+    let upper = AttributeProto {
+        name: Some("auto_pad".into()),
+        r#type: Some(3),
+        s: Some(b"SAME_UPPER".to_vec().into()),
+        ..AttributeProto::default()
+    };
+    let both = with(0, vec![int("group", 2), pads(&[1, 1, 1, 1]), upper]);
+    assert_eq!(both, "node \"make_g\" (Conv): it has both \"auto_pad\" and \"pads\", of which programs take either");
+    let same = |more: AttributeProto| {
+        let upper = AttributeProto {
+            name: Some("auto_pad".into()),
+            r#type: Some(3),
+            s: Some(b"SAME_UPPER".to_vec().into()),
+            ..AttributeProto::default()
+        };
+        with(0, vec![int("group", 2), upper, more])
+    };
+    let dilated = same(support::list("dilations", &[2, 2]));
+    assert!(
+        dilated.ends_with("it has both \"auto_pad\" and dilations, which programs pad in different ways"),
+        "{dilated}"
+    );
+    let apart = same(support::list("strides", &[5, 5]));
+    let said = "it has \"auto_pad\" where windows leave positions out, which programs do in different ways";
+    assert!(apart.ends_with(said), "{apart}");
+    let ceil = same(int("ceil_mode", 1));
+    assert!(ceil.ends_with("it has both \"auto_pad\" and \"ceil_mode\", of which programs take either"), "{ceil}");
+    let strides = with(0, vec![int("group", 2), support::list("strides", &[0, 1])]);
+    assert_eq!(strides, "node \"make_g\" (Conv): it has a stride, a dilation or a kernel of 0");
+    let negative = with(0, vec![int("group", 2), pads(&[-1, 0, 0, 0])]);
+    assert_eq!(negative, "node \"make_g\" (Conv): it has \"pads\" that are negative, or not 4 numbers");
+    let overflow = with(0, vec![int("group", 2), pads(&[i64::MAX, 0, 0, 0])]);
+    assert_eq!(overflow, "node \"make_g\" (Conv): more padding than Leo takes");
+    let groups = with(0, vec![int("group", 3)]);
+    assert_eq!(groups, "node \"make_g\" (Conv): 4 channels cannot be made in 3 groups");
+    let wide = with(2, vec![support::list("kernel_shape", &[5, 5])]);
+    assert_eq!(wide, "node \"make_m\" (MaxPool): a window that spans 5 positions does not fit on 4 with 0 of padding");
+    let lonely = with(2, vec![support::list("kernel_shape", &[2, 2]), pads(&[2, 2, 2, 2])]);
+    assert_eq!(lonely, "node \"make_m\" (MaxPool): padding as wide as the window, of which nothing is the largest");
+    let far = with(2, vec![support::list("kernel_shape", &[1 << 40, 1 << 40])]);
+    assert!(far.starts_with("node \"make_m\" (MaxPool): "), "{far}");
+    let weights = convolutional_refusal(|model| tensor(model, "w1").dims = vec![4, 3, 3, 1]);
+    assert!(weights.starts_with("node \"make_g\" (Conv): "), "{weights}");
+    let open = convolutional_refusal(|model| graph(model).input[0] = value("x", &[0, 2, 0, 0]));
+    assert_eq!(open, "input \"x\": it has no fixed size along axis 2");
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
-    let conv = refusal(|model| node_at(model, 1).op_type = Some("Conv".into()));
+    let lstm = refusal(|model| node_at(model, 1).op_type = Some("LSTM".into()));
     let said = "the operator is not supported here; docs/supported.md says which are, and where";
-    assert_eq!(conv, format!("node \"make_g\" (Conv): {said}"));
+    assert_eq!(lstm, format!("node \"make_g\" (LSTM): {said}"));
     let tanh = refusal(|model| node_at(model, 2).op_type = Some("Tanh".into()));
     assert_eq!(tanh, format!("node \"make_h\" (Tanh): {said}"));
     let square = refusal(|model| {

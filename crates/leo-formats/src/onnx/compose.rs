@@ -6,7 +6,10 @@ use super::dims::{Axis, Dims};
 use super::element::Float;
 use super::import::Computed;
 use super::tensor::Tensor;
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op, Operator, Reshape, Sum, Transpose};
+use leo_network::op::{
+    Arithmetic, Broadcast, Concat, Dense, Elementwise, Matrix, Op, Operator, Reshape, Select, Sum, SumPool, Transpose,
+    Window, WindowAxis,
+};
 use leo_network::{Builder, Network, ValueId};
 use leo_network::{NetworkError, Shape};
 
@@ -134,12 +137,96 @@ impl Composer {
         if innermost { Ok(mapped) } else { self.move_axis(&mapped, last, axis) }
     }
 
-    /// Arithmetic with a constant, either of them stretched to the other's axes as in NumPy.
+    /// An operator that takes the sample's axes and gives as many back, of which it knows how long they are.
+    pub(super) fn windowed(&mut self, op: impl Into<Op>, x: &Computed) -> Result<Computed, Reason> {
+        let op = op.into();
+        let shape = op.output_shape(&[&x.dims.sample()?])?;
+        self.add(op, &[x.id], x.dims.with_sample(shape.extents()), x.float)
+    }
+
+    /// The elements at some indices along an axis; where there is none, 0.
+    pub(super) fn select(&mut self, x: &Computed, indices: &[(usize, Vec<Option<usize>>)]) -> Result<Computed, Reason> {
+        let mut axes: Vec<Vec<Option<usize>>> =
+            x.dims.sample_extents().iter().map(|&extent| (0..extent).map(Some).collect()).collect();
+        let mut is_new = false;
+        for (axis, indices) in indices {
+            if matches!(x.dims.axes()[*axis], Axis::Batch(_)) {
+                return Err(Reason::MixesBatch);
+            }
+            let own = &mut axes[x.dims.sample_axis(*axis)];
+            is_new |= own != indices;
+            own.clone_from(indices);
+        }
+        if is_new { self.windowed(Select::new(axes), x) } else { Ok(x.clone()) }
+    }
+
+    /// Values side by side along an axis.
+    pub(super) fn concat(&mut self, values: &[&Computed], axis: usize) -> Result<Computed, Reason> {
+        let [first, others @ ..] = values else { return Err(Reason::Unusable("joins nothing".to_owned())) };
+        if matches!(first.dims.axes()[axis], Axis::Batch(_)) {
+            return Err(Reason::MixesBatch);
+        }
+        let Some(other) = others.iter().find(|other| other.dims.batch_axis() != first.dims.batch_axis()) else {
+            let op = Concat::new(first.dims.sample_axis(axis), values.len());
+            let shapes = values.iter().map(|value| value.dims.sample()).collect::<Result<Vec<_>, _>>()?;
+            let shape = op.output_shape(&shapes.iter().collect::<Vec<_>>())?;
+            let ids: Vec<ValueId> = values.iter().map(|value| value.id).collect();
+            return self.add(op, &ids, first.dims.with_sample(shape.extents()), first.float);
+        };
+        Err(NetworkError::mismatch(format!("joins values with axes {} and {}", first.dims, other.dims)).into())
+    }
+
+    /// The sum over some axes, of which there is at least one, and how many numbers it is of.
+    pub(super) fn sum_over(
+        &mut self,
+        x: &Computed,
+        axes: &[usize],
+        keeps_axes: bool,
+    ) -> Result<(Computed, usize), Reason> {
+        if axes.iter().any(|&axis| matches!(x.dims.axes()[axis], Axis::Batch(_))) {
+            return Err(Reason::MixesBatch);
+        }
+        let is_summed = |axis: &usize| axes.contains(axis);
+        let (summed, kept): (Vec<usize>, Vec<usize>) = (0..x.dims.rank()).partition(is_summed);
+        let order: Vec<usize> = kept.iter().chain(&summed).copied().collect();
+        let moved = self.transpose(x, &order)?;
+        let extent = |&axis: &usize| if let Axis::Fixed(extent) = x.dims.axes()[axis] { extent } else { 1 };
+        let count: usize = summed.iter().map(extent).product();
+        let others: Vec<Axis> = kept.iter().map(|&axis| x.dims.axes()[axis]).collect();
+        let row = Dims::new(others.iter().copied().chain([Axis::Fixed(1), Axis::Fixed(count)]).collect());
+        let rows = self.reshape(&moved, row)?;
+        let sum = self.windowed(SumPool::new(Window::new([WindowAxis::new(count, 1)])), &rows)?;
+        let left = |axis: usize| if is_summed(&axis) { Axis::Fixed(1) } else { x.dims.axes()[axis] };
+        let dims = if keeps_axes { (0..x.dims.rank()).map(left).collect() } else { others };
+        Ok((self.reshape(&sum, Dims::new(dims))?, count))
+    }
+
+    /// Arithmetic with a constant of the file, either of them stretched to the other's axes as in NumPy.
     pub(super) fn elementwise(
         &mut self,
         x: &Computed,
         arithmetic: Arithmetic,
         constant: &Tensor,
+    ) -> Result<Computed, Reason> {
+        self.elementwise_with(x, arithmetic, constant, Elementwise::new)
+    }
+
+    /// The same with a constant that the operator has of itself, and nobody has learnt.
+    pub(super) fn elementwise_of_operator(
+        &mut self,
+        x: &Computed,
+        arithmetic: Arithmetic,
+        constant: &Tensor,
+    ) -> Result<Computed, Reason> {
+        self.elementwise_with(x, arithmetic, constant, Elementwise::of_operator)
+    }
+
+    fn elementwise_with(
+        &mut self,
+        x: &Computed,
+        arithmetic: Arithmetic,
+        constant: &Tensor,
+        new: fn(Arithmetic, Broadcast) -> Result<Elementwise, NetworkError>,
     ) -> Result<Computed, Reason> {
         let rank = x.dims.rank().max(constant.dims.len());
         let mut x = self.reshape(x, x.dims.padded(rank))?;
@@ -160,7 +247,7 @@ impl Composer {
             extents.remove(batch);
         }
         let constant = Broadcast::new(Shape::new(extents)?, constant.floats()?)?;
-        self.unary(Elementwise::new(arithmetic, constant)?, &x)
+        self.unary(new(arithmetic, constant)?, &x)
     }
 
     /// Repeats what axis `axis` of extent 1 holds `extent` times.

@@ -91,6 +91,16 @@ impl Dims {
         Self(axes)
     }
 
+    /// As many axes with the batch where it is, and others with these extents.
+    pub(super) fn with_sample(&self, extents: &[usize]) -> Self {
+        let mut extents = extents.iter();
+        let axis = |axis: &Axis| match axis {
+            Axis::Batch(samples) => Axis::Batch(*samples),
+            Axis::Fixed(extent) => Axis::Fixed(extents.next().copied().unwrap_or(*extent)),
+        };
+        Self(self.0.iter().map(axis).collect())
+    }
+
     /// These axes without axis `axis`.
     pub(super) fn without(&self, axis: usize) -> Self {
         let mut axes = self.0.clone();

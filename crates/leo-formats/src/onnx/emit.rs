@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::OnnxError;
 use super::element::Float;
+use super::emit_window::can_be_written;
 use super::graph::given_names;
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
@@ -12,7 +13,7 @@ use super::proto::{
 };
 use super::tensor::{encode_floats, encode_ints};
 use super::{Document, NEWEST_OPSET};
-use leo_network::op::{AffineMap, Arithmetic, Broadcast, Dense, Elementwise, Matrix, Op};
+use leo_network::op::{AffineMap, Arithmetic, Broadcast, Convolution, Dense, Elementwise, Matrix, Op};
 use leo_network::{Network, Node, ValueId};
 use leo_network::{NetworkError, Shape};
 
@@ -80,6 +81,10 @@ impl EmittedPart<'_> {
                 let constant = Broadcast::new(constant.shape().clone(), round(constant.values()))?;
                 Elementwise::new(elementwise.arithmetic(), constant)?.into()
             }
+            Op::Affine(AffineMap::Convolution(map)) => {
+                let (weights, bias) = (round(map.weights()), map.bias().map(round));
+                Convolution::new(map.window().clone(), map.groups(), map.outputs(), weights, bias)?.into()
+            }
             other => other.clone(),
         })
     }
@@ -124,8 +129,8 @@ impl EmittedNodes {
 }
 
 /// Writes one piece.
-struct Emitter<'n> {
-    piece: &'n EmittedPart<'n>,
+pub(super) struct Emitter<'n> {
+    pub(super) piece: &'n EmittedPart<'n>,
     written: &'n mut EmittedNodes,
 }
 
@@ -176,11 +181,18 @@ impl Emitter<'_> {
     }
 
     /// A name that no value has yet.
-    fn fresh(&mut self, stem: &str) -> String {
+    pub(super) fn fresh(&mut self, stem: &str) -> String {
         self.written.values.unused(stem)
     }
 
-    fn push(&mut self, operator: &str, name: &str, input: Vec<String>, output: &str, attribute: Vec<AttributeProto>) {
+    pub(super) fn push(
+        &mut self,
+        operator: &str,
+        name: &str,
+        input: Vec<String>,
+        output: &str,
+        attribute: Vec<AttributeProto>,
+    ) {
         self.written.nodes.push(NodeProto {
             op_type: Some(operator.to_owned()),
             name: (!name.is_empty()).then(|| name.to_owned()),
@@ -191,7 +203,7 @@ impl Emitter<'_> {
         });
     }
 
-    fn constant(&mut self, stem: &str, dims: &[usize], values: &[f64]) -> String {
+    pub(super) fn constant(&mut self, stem: &str, dims: &[usize], values: &[f64]) -> String {
         let name = self.fresh(stem);
         self.written.constants.push(encode_floats(&name, self.piece.float, dims, values));
         name
@@ -205,6 +217,8 @@ impl Emitter<'_> {
                 return self.push(of.onnx().operator, &name, operands, output, attributes);
             }
             Op::Sum(_) => return self.push("Add", &name, operands, output, vec![]),
+            Op::Concat(concat) => return self.concat(concat, &name, operands, output),
+            Op::MaxPool(pool) => return self.max_pool(pool, &name, operands, output),
             Op::Affine(map) => map,
         };
         match map {
@@ -222,6 +236,9 @@ impl Emitter<'_> {
                 operands.push(self.constant("constant", constant.shape().extents(), constant.values()));
                 self.push(operator, &name, operands, output, vec![]);
             }
+            AffineMap::Convolution(map) => self.convolution(map, &name, operands, output),
+            AffineMap::SumPool(pool) => self.sum_pool(node, pool, &name, operands, output),
+            AffineMap::Select(select) => self.select(node, select, &name, operands, output),
             AffineMap::Reshape(reshape) => {
                 operands.push(self.shape_constant(reshape.target()));
                 self.push("Reshape", &name, operands, output, vec![]);
@@ -244,8 +261,12 @@ impl Emitter<'_> {
             // 0 copies the batch.
             entries.insert(0, 0);
         }
-        let name = self.fresh("shape");
-        self.written.constants.push(encode_ints(&name, &entries));
+        self.ints_constant("shape", &entries)
+    }
+
+    pub(super) fn ints_constant(&mut self, stem: &str, numbers: &[i64]) -> String {
+        let name = self.fresh(stem);
+        self.written.constants.push(encode_ints(&name, numbers));
         name
     }
 
@@ -316,7 +337,7 @@ impl Names {
     }
 }
 
-fn int(name: &str, value: i64) -> AttributeProto {
+pub(super) fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
         r#type: Some(attribute_type::INT),
@@ -334,7 +355,7 @@ fn float(name: &str, value: f64) -> AttributeProto {
     }
 }
 
-fn ints(name: &str, values: Vec<i64>) -> AttributeProto {
+pub(super) fn ints(name: &str, values: Vec<i64>) -> AttributeProto {
     AttributeProto {
         name: Some(name.to_owned()),
         r#type: Some(attribute_type::INTS),
@@ -365,6 +386,11 @@ impl Document {
         let distinct: HashSet<&String> = export.outputs.iter().chain([&export.input]).collect();
         if export.outputs.len() != network.outputs().len() || distinct.len() != export.outputs.len() + 1 {
             return Err(OnnxError::Splice("input and outputs need one name each, all different".to_owned()));
+        }
+        if !can_be_written(network) {
+            return Err(OnnxError::Splice(
+                "ONNX has windows on samples, channels and positions, and nothing else".to_owned(),
+            ));
         }
         let declare = |name: &String, shape: &Shape| batch_info(name, export.float, shape);
         let outputs = export.outputs.iter().zip(network.outputs());

@@ -43,6 +43,8 @@ pub(super) enum Value {
     Tail { index: usize, first: usize, dims: Option<Dims> },
     /// A constant that Leo cannot read, which is no matter where only the tail does.
     Unreadable { name: String, error: TensorError },
+    /// What an operator with several outputs makes, one after the other.
+    Several(Vec<Self>),
     /// Made from constants alone, by an operator that Leo has no function for.
     Unfolded { operator: String },
 }
@@ -268,8 +270,9 @@ impl<'a> Importer<'a> {
         }
         // Outputs beyond the first, such as Dropout's mask, are nothing that Leo follows.
         let further = if matches!(made, Value::Tail { .. }) { made.clone() } else { unfolded() };
+        let several = if let Value::Several(values) = &made { values.clone() } else { vec![made] };
         for (position, name) in call.node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            self.define(name, if position == 0 { made.clone() } else { further.clone() });
+            self.define(name, several.get(position).unwrap_or(&further).clone());
         }
         Ok(())
     }
@@ -310,7 +313,8 @@ impl<'a> Importer<'a> {
             match input {
                 Value::Computed(computed) => reads.push((self.leave(computed.id), Some(computed.dims.clone()))),
                 Value::Tail { index, dims, .. } => reads.push((Source::Tail(*index), dims.clone())),
-                Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } | Value::Unfolded { .. } => {}
+                Value::Constant(_) | Value::Extents { .. } | Value::Unreadable { .. } => {}
+                Value::Several(_) | Value::Unfolded { .. } => {}
             }
         }
         let positions = reads.iter().any(|(source, _)| self.tail.are_positions(*source));

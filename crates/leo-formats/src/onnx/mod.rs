@@ -50,6 +50,7 @@ mod declare;
 mod dims;
 mod element;
 mod emit;
+mod emit_window;
 mod error;
 mod external;
 mod graph;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use super::dims::Axis;
+use super::element::Float;
 use super::emit::value_info;
 use super::graph::{CONSTANTS_ALONE, label, live_order, replaceable};
 use super::import::{Computed, Constants, import};
@@ -17,11 +18,15 @@ use super::proto::{
 use super::splice::names_at;
 use super::tensor::{Tensor, TensorNumbers, encode_floats, encode_ints};
 use super::{Document, OnnxError, Spliced, is_native};
-use leo_network::ValueId;
+use leo_network::{ValueId, product};
 
 impl Document {
     /// This file with only some of the channels of some values: for each value of [`network`](Self::network) that is to
-    /// change, which indices along its innermost axis stay, at least one of them and in ascending order.
+    /// change, which of its [channels](leo_network::Node::channels) stay, at least one of them and in ascending order.
+    ///
+    /// Where channels that go are constants, that is added to what reads them: for values that a convolution, a matrix
+    /// with a bias or an addition makes, `summands` has what is to be added to each channel that stays, instead of what
+    /// was.
     ///
     /// Values that a node makes element by element must keep the same channels as what it reads. Rows and columns of
     /// weights, and elements of other constants, that belong to the other channels go. Everything else stays as it is,
@@ -31,7 +36,11 @@ impl Document {
     /// # Errors
     /// If an operator that reads or makes such a value does more than to treat channels alone or to multiply with a
     /// constant matrix, or if the file is not of a kind that can be changed so.
-    pub fn narrow(&self, kept: &BTreeMap<ValueId, Vec<usize>>) -> Result<Spliced<Self>, OnnxError> {
+    pub fn narrow(
+        &self,
+        kept: &BTreeMap<ValueId, Vec<usize>>,
+        summands: &BTreeMap<ValueId, Vec<f64>>,
+    ) -> Result<Spliced<Self>, OnnxError> {
         self.check_rewritable()?;
         let mut model = self.embedded()?;
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
@@ -39,7 +48,7 @@ impl Document {
         let live = live_order(graph)?;
         let needed = names_at(graph, &live);
         let live: HashSet<usize> = live.into_iter().collect();
-        let mut selection = Selection::new(self, kept, graph)?;
+        let mut selection = Selection::new(self, kept, summands, graph)?;
         for (index, node) in graph.node.iter_mut().enumerate() {
             match live.contains(&index) {
                 true => selection.node(node)?,
@@ -72,7 +81,7 @@ fn refused(why: String) -> OnnxError {
 
 /// The channels of a value that stay.
 #[derive(Clone, Copy, Debug)]
-struct KeptChannels<'a> {
+struct StayingChannels<'a> {
     kept: &'a [usize],
     /// How many there are in the file as it was.
     width: usize,
@@ -81,10 +90,18 @@ struct KeptChannels<'a> {
     rank: usize,
 }
 
+/// Where a node has a summand for each channel.
+struct Summand {
+    input: usize,
+    float: Float,
+    dims: Vec<usize>,
+}
+
 /// A file whose constants are being cut down.
 struct Selection<'a> {
     document: &'a Document,
     kept: &'a BTreeMap<ValueId, Vec<usize>>,
+    summands: &'a BTreeMap<ValueId, Vec<f64>>,
     constants: Constants,
     /// How often each name is read, by nodes or as an output.
     readers: HashMap<String, usize>,
@@ -99,6 +116,7 @@ impl<'a> Selection<'a> {
     fn new(
         document: &'a Document,
         kept: &'a BTreeMap<ValueId, Vec<usize>>,
+        summands: &'a BTreeMap<ValueId, Vec<f64>>,
         graph: &GraphProto,
     ) -> Result<Self, OnnxError> {
         let mut readers: HashMap<String, usize> = HashMap::new();
@@ -111,17 +129,18 @@ impl<'a> Selection<'a> {
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
         let constants = import(graph, document.opset, None, &replaceable(&document.model))?.1;
-        Ok(Self { document, kept, constants, readers, own, taken, made: Vec::new() })
+        Ok(Self { document, kept, summands, constants, readers, own, taken, made: Vec::new() })
     }
 
     /// Which channels of a value stay, if some do not.
-    fn channels(&self, name: &str) -> Option<KeptChannels<'a>> {
+    fn channels(&self, name: &str) -> Option<StayingChannels<'a>> {
         let computed = self.document.read.computed.get(name)?;
         let kept = self.kept.get(&computed.id)?;
         let axes = computed.dims.axes();
-        let axis = axes.iter().rposition(|axis| matches!(axis, Axis::Fixed(_)))?;
+        let mut fixed = axes.iter().enumerate().filter(|(_, axis)| matches!(axis, Axis::Fixed(_)));
+        let (axis, _) = fixed.nth(self.document.network().channels(computed.id).axis())?;
         let Axis::Fixed(width) = axes[axis] else { return None };
-        Some(KeptChannels { kept, width, axis, rank: axes.len() })
+        Some(StayingChannels { kept, width, axis, rank: axes.len() })
     }
 
     /// A node that no output depends on must have nothing to do with what changes.
@@ -138,24 +157,129 @@ impl<'a> Selection<'a> {
         let computed: Vec<usize> =
             (0..node.input.len()).filter(|&input| self.is_computed(&node.input[input])).collect();
         let before = computed.iter().find_map(|&input| self.channels(&node.input[input]));
-        if before.is_none() && after.is_none() {
+        let summands = node.output.first().and_then(|name| self.summands(name));
+        if before.is_none() && after.is_none() && summands.is_none() {
             return Ok(());
         }
         let domain = node.domain().to_owned();
-        match (node.op_type().to_owned().as_str(), &computed[..]) {
-            ("Gemm", [0, ..]) if is_native(&domain) && int(node, "transA") == 0 => self.gemm(node, before, after),
-            ("MatMul", &[input]) if is_native(&domain) => self.matmul(node, 1 - input, before, after),
-            ("Add" | "Sub" | "Mul" | "Div", &[input]) if is_native(&domain) => {
+        let summand = summands.map(|numbers| self.summand_of(node, &computed, numbers.len())).transpose()?;
+        self.cut(node, &domain, &computed, (before, after))?;
+        if let (Some(summand), Some(numbers)) = (summand, summands) {
+            self.put_summands(node, &summand, numbers);
+        }
+        Ok(())
+    }
+
+    /// Cuts down the constants of a node by which channels stay of what it reads and of what it makes.
+    fn cut(
+        &mut self,
+        node: &mut NodeProto,
+        domain: &str,
+        computed: &[usize],
+        (before, after): (Option<StayingChannels<'_>>, Option<StayingChannels<'_>>),
+    ) -> Result<(), OnnxError> {
+        match (node.op_type().to_owned().as_str(), computed) {
+            ("Gemm", [0, ..]) if is_native(domain) && int(node, "transA") == 0 => self.gemm(node, before, after),
+            ("MatMul", &[input]) if is_native(domain) => self.matmul(node, 1 - input, before, after),
+            ("Add" | "Sub" | "Mul" | "Div", &[input]) if is_native(domain) => {
                 self.elementwise(node, 1 - input, after.or(before))
             }
-            ("BatchNormalization", [0]) if is_native(&domain) => self.batch_normalization(node, after),
+            ("BatchNormalization", [0]) if is_native(domain) => self.batch_normalization(node, after),
             ("Scaler", [0]) if domain == "ai.onnx.ml" => scaler(node, after),
-            ("Reshape", [0, ..]) if is_native(&domain) => self.reshape(node, after),
+            ("Conv", [0]) if is_native(domain) => self.convolution(node, [(1, before), (0, after)], after),
+            ("ConvTranspose", [0]) if is_native(domain) => self.convolution(node, [(0, before), (1, after)], after),
+            ("Reshape", [0, ..]) if is_native(domain) => self.reshape(node, after),
             (
-                "Relu" | "Identity" | "Dropout" | "Cast" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Shape",
+                "Relu" | "Identity" | "Dropout" | "Cast" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" | "Shape"
+                | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "MaxPool" | "Pad" | "ReduceMean"
+                | "ReduceSum" | "Resize" | "Upsample" | "Slice" | "Split" | "Gather",
                 [0],
-            ) if is_native(&domain) => Ok(()),
+            ) if is_native(domain) => Ok(()),
+            // Side by side, or added up: nothing of the node is about the number of channels.
+            ("Add" | "Concat", _) if is_native(domain) && computed.len() == node.input.len() => Ok(()),
             _ => Err(refused(format!("{} ({}) needs all channels", label(node), node.op_type()))),
+        }
+    }
+
+    /// What is to be added to the channels of a value that stay, if that is new.
+    fn summands(&self, name: &str) -> Option<&'a [f64]> {
+        let computed = self.document.read.computed.get(name)?;
+        // A name that is given to the value further on has no part in making it.
+        let (first, _) = self.document.read.names.get(&computed.id)?;
+        (first == name).then(|| self.summands.get(&computed.id).map(Vec::as_slice)).flatten()
+    }
+
+    /// Which input of a node has a summand for each of its channels, and what type and shape these have once channels
+    /// are left out.
+    fn summand_of(&self, node: &NodeProto, computed: &[usize], count: usize) -> Result<Summand, OnnxError> {
+        let refuse = || refused(format!("{} has no summand for each channel", label(node)));
+        let (input, weights) = match (node.op_type(), computed) {
+            ("Conv" | "ConvTranspose", [0]) => (2, 1),
+            ("Gemm", [0, ..]) if node.attribute.iter().all(|given| given.name() != "beta" || given.f() == 1.0) => {
+                (2, 1)
+            }
+            ("Add", &[input]) => (1 - input, 1 - input),
+            _ => return Err(refuse()),
+        };
+        let TensorNumbers::Float(float, _) = self.constant(node, weights)?.numbers else { return Err(refuse()) };
+        if input == 2 {
+            return Ok(Summand { input, float, dims: vec![count] });
+        }
+        let after = node.output.first().and_then(|name| self.channels(name));
+        let mut dims = self.constant(node, input)?.dims.clone();
+        let widths = dims.iter_mut().filter(|extent| after.is_some_and(|channels| channels.width == **extent));
+        widths.for_each(|extent| *extent = count);
+        // Anything but one number for each channel would have to be stretched first.
+        if product(&dims) == Some(count) { Ok(Summand { input, float, dims }) } else { Err(refuse()) }
+    }
+
+    /// Puts new summands where a node, whose channels are left out by now, has them or may have them.
+    fn put_summands(&mut self, node: &mut NodeProto, Summand { input, float, dims }: &Summand, numbers: &[f64]) {
+        let numbers: Vec<f64> = numbers.iter().map(|&number| float.round(number)).collect();
+        let encode = |name: &str| encode_floats(name, *float, dims, &numbers);
+        if node.input.len() <= *input {
+            node.input.resize(input + 1, String::new());
+        }
+        let name = node.input[*input].clone();
+        match self.made.iter_mut().find(|made| made.name() == name) {
+            Some(made) => *made = encode(&name),
+            None if name.is_empty() => {
+                node.input[*input] = format!("{}_bias", node.output.first().map_or("", String::as_str));
+                self.rename(node, *input, encode);
+            }
+            None => self.rename(node, *input, encode),
+        }
+    }
+
+    /// A kernel with the axes along which it has the channels that it reads and makes. In groups, these belong to each
+    /// other.
+    fn convolution(
+        &mut self,
+        node: &mut NodeProto,
+        [before, after]: [(usize, Option<StayingChannels<'_>>); 2],
+        made: Option<StayingChannels<'_>>,
+    ) -> Result<(), OnnxError> {
+        let groups = node.attribute.iter().find(|attribute| attribute.name() == "group").map_or(1, |group| group.i());
+        if groups == 1 {
+            self.matrix(node, 1, before, after)?;
+        } else {
+            // Only whole groups go. Their weights are along the first axis, whatever that is for.
+            let first = if before.0 == 0 { before.1 } else { after.1 };
+            self.matrix(node, 1, (0, first), (0, None))?;
+            let (Some(read), Some(made)) = (before.1, after.1) else {
+                return Err(refused(format!("{} makes channels of groups that are not there", label(node))));
+            };
+            let ratios = (read.kept.len() * groups as usize, made.kept.len() * groups as usize);
+            let left = ratios.0 / read.width;
+            if ratios != (left * read.width, left * made.width) {
+                return Err(refused(format!("{} would have parts of groups", label(node))));
+            }
+            let group = node.attribute.iter_mut().find(|attribute| attribute.name() == "group");
+            group.into_iter().for_each(|group| group.i = Some(left as i64));
+        }
+        match node.input.get(2).is_some_and(|name| !name.is_empty()) {
+            true => self.matrix(node, 2, (0, made), (0, None)),
+            false => Ok(()),
         }
     }
 
@@ -166,8 +290,8 @@ impl<'a> Selection<'a> {
     fn gemm(
         &mut self,
         node: &mut NodeProto,
-        before: Option<KeptChannels<'_>>,
-        after: Option<KeptChannels<'_>>,
+        before: Option<StayingChannels<'_>>,
+        after: Option<StayingChannels<'_>>,
     ) -> Result<(), OnnxError> {
         let (inner, outer) = if int(node, "transB") == 0 { (0, 1) } else { (1, 0) };
         self.matrix(node, 1, (inner, before), (outer, after))?;
@@ -182,8 +306,8 @@ impl<'a> Selection<'a> {
         &mut self,
         node: &mut NodeProto,
         input: usize,
-        before: Option<KeptChannels<'_>>,
-        after: Option<KeptChannels<'_>>,
+        before: Option<StayingChannels<'_>>,
+        after: Option<StayingChannels<'_>>,
     ) -> Result<(), OnnxError> {
         let rank = self.constant(node, input)?.dims.len();
         match (rank, input) {
@@ -199,8 +323,8 @@ impl<'a> Selection<'a> {
         &mut self,
         node: &mut NodeProto,
         input: usize,
-        before: (usize, Option<KeptChannels<'_>>),
-        after: (usize, Option<KeptChannels<'_>>),
+        before: (usize, Option<StayingChannels<'_>>),
+        after: (usize, Option<StayingChannels<'_>>),
     ) -> Result<(), OnnxError> {
         let mut tensor = Tensor::clone(&*self.constant(node, input)?);
         for (axis, channels) in [before, after] {
@@ -208,7 +332,7 @@ impl<'a> Selection<'a> {
             if tensor.dims.get(axis) != Some(&channels.width) {
                 return Err(refused(format!("{} has weights that do not fit its channels", label(node))));
             }
-            tensor = selected(&tensor, axis, channels.kept);
+            tensor = tensor.selected(axis, channels.kept);
         }
         self.put(node, input, &tensor)
     }
@@ -218,15 +342,13 @@ impl<'a> Selection<'a> {
         &mut self,
         node: &mut NodeProto,
         input: usize,
-        channels: Option<KeptChannels<'_>>,
+        channels: Option<StayingChannels<'_>>,
     ) -> Result<(), OnnxError> {
         let Some(channels) = channels else { return Ok(()) };
         let constant = self.constant(node, input)?;
         let Some(axis) = (channels.axis + constant.dims.len()).checked_sub(channels.rank) else { return Ok(()) };
         match constant.dims.get(axis) {
-            Some(&extent) if extent == channels.width => {
-                self.put(node, input, &selected(&constant, axis, channels.kept))
-            }
+            Some(&extent) if extent == channels.width => self.put(node, input, &constant.selected(axis, channels.kept)),
             Some(1) => Ok(()),
             _ => Err(refused(format!("{} has a constant that does not fit its channels", label(node)))),
         }
@@ -235,16 +357,16 @@ impl<'a> Selection<'a> {
     fn batch_normalization(
         &mut self,
         node: &mut NodeProto,
-        channels: Option<KeptChannels<'_>>,
+        channels: Option<StayingChannels<'_>>,
     ) -> Result<(), OnnxError> {
-        let Some(channels) = channels.filter(|channels| (channels.axis, channels.rank) == (1, 2)) else {
+        let Some(channels) = channels.filter(|channels| channels.axis == 1) else {
             return Err(refused(format!("{} normalises along another axis", label(node))));
         };
         (1..5).try_for_each(|input| self.matrix(node, input, (0, Some(channels)), (0, None)))
     }
 
     /// Where the shape that is asked for has a number for the channels, it gets another.
-    fn reshape(&mut self, node: &mut NodeProto, channels: Option<KeptChannels<'_>>) -> Result<(), OnnxError> {
+    fn reshape(&mut self, node: &mut NodeProto, channels: Option<StayingChannels<'_>>) -> Result<(), OnnxError> {
         let (Some(channels), Some(shape)) = (channels, node.input.get(1)) else {
             return Err(refused(format!("{} gives a shape in another way", label(node))));
         };
@@ -298,9 +420,16 @@ impl<'a> Selection<'a> {
         let name = &mut node.input[input];
         let is_free = self.own.contains(name) && self.readers.get(name) == Some(&1);
         if !is_free {
-            let numbered = (2..).map(|number| format!("{name}_{number}"));
+            // What several nodes read, and is cut down alike for them, is there once.
+            let (cut, prefix) = (encode(""), format!("{name}_"));
+            let is_same = |made: &&TensorProto| TensorProto { name: Some(String::new()), ..(*made).clone() } == cut;
+            if let Some(made) = self.made.iter().filter(|made| made.name().starts_with(&prefix)).find(is_same) {
+                return made.name().clone_into(name);
+            }
+            let numbered = (2..).map(|number| format!("{prefix}{number}"));
             *name = numbered.into_iter().find(|name| !self.taken.contains(name)).unwrap_or_default();
             self.taken.insert(name.clone());
+            return self.made.push(TensorProto { name: Some(name.clone()), ..cut });
         }
         self.made.push(encode(name));
     }
@@ -322,32 +451,13 @@ fn int(node: &NodeProto, name: &str) -> i64 {
 }
 
 /// Offsets and scales are attributes, one for all channels or one for each.
-fn scaler(node: &mut NodeProto, channels: Option<KeptChannels<'_>>) -> Result<(), OnnxError> {
+fn scaler(node: &mut NodeProto, channels: Option<StayingChannels<'_>>) -> Result<(), OnnxError> {
     let Some(channels) = channels else { return Ok(()) };
     let is_list = |attribute: &&mut AttributeProto| attribute.floats.len() == channels.width;
     for attribute in node.attribute.iter_mut().filter(is_list) {
         attribute.floats = channels.kept.iter().map(|&channel| attribute.floats[channel]).collect();
     }
     Ok(())
-}
-
-/// Only some places along one axis.
-fn selected(tensor: &Tensor, axis: usize, kept: &[usize]) -> Tensor {
-    let mut dims = tensor.dims.clone();
-    dims[axis] = kept.len();
-    let (width, inner) = (tensor.dims[axis], tensor.dims[axis + 1..].iter().product::<usize>());
-    let source = |place: usize| {
-        let (outer, rest) = (place / (kept.len() * inner), place % (kept.len() * inner));
-        (outer * width + kept[rest / inner]) * inner + rest % inner
-    };
-    let places = || (0..dims.iter().product::<usize>()).map(source);
-    let numbers = match &tensor.numbers {
-        TensorNumbers::Float(float, values) => {
-            TensorNumbers::Float(*float, places().map(|place| values[place]).collect())
-        }
-        TensorNumbers::Int(int, values) => TensorNumbers::Int(*int, places().map(|place| values[place]).collect()),
-    };
-    Tensor { dims, numbers }
 }
 
 /// Puts constants into a graph, instead of those of the same name.

@@ -21,6 +21,9 @@ pub(super) mod attribute_type {
     /// A whole number.
     pub(in crate::onnx) const INT: i32 = 2;
 
+    /// A text.
+    pub(in crate::onnx) const STRING: i32 = 3;
+
     /// A tensor.
     pub(in crate::onnx) const TENSOR: i32 = 4;
 

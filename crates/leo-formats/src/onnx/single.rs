@@ -11,15 +11,22 @@ use super::{Document, is_native};
 const PLAIN_OPERATORS: &[&str] = &[
     "Add",
     "Cast",
+    "Concat",
+    "Conv",
     "Div",
     "Dropout",
     "Flatten",
     "Gemm",
+    "GlobalMaxPool",
     "Identity",
     "MatMul",
+    "MaxPool",
     "Mul",
+    "Pad",
     "Relu",
     "Reshape",
+    "Slice",
+    "Split",
     "Squeeze",
     "Sub",
     "Transpose",
@@ -27,7 +34,7 @@ const PLAIN_OPERATORS: &[&str] = &[
 ];
 
 /// Operators among [`PLAIN_OPERATORS`] that have numbers of the file as operands.
-const ARITHMETIC_OPERATORS: &[&str] = &["Add", "Div", "Gemm", "MatMul", "Mul", "Sub"];
+const ARITHMETIC_OPERATORS: &[&str] = &["Add", "Conv", "Div", "Gemm", "MatMul", "Mul", "Sub"];
 
 impl Document {
     /// Whether every number of the network is a 32 bit float in the file, and every node that computes one does with

@@ -110,6 +110,25 @@ impl Tensor {
         if product(&dims) == Some(found) && whole { Ok(Self { dims, numbers }) } else { Err(wrong()) }
     }
 
+    /// Only some places along one axis.
+    pub(super) fn selected(&self, axis: usize, kept: &[usize]) -> Self {
+        let mut dims = self.dims.clone();
+        dims[axis] = kept.len();
+        let (width, inner) = (self.dims[axis], self.dims[axis + 1..].iter().product::<usize>());
+        let source = |place: usize| {
+            let (outer, rest) = (place / (kept.len() * inner), place % (kept.len() * inner));
+            (outer * width + kept[rest / inner]) * inner + rest % inner
+        };
+        let places = || (0..dims.iter().product::<usize>()).map(source);
+        let numbers = match &self.numbers {
+            TensorNumbers::Float(float, values) => {
+                TensorNumbers::Float(*float, places().map(|place| values[place]).collect())
+            }
+            TensorNumbers::Int(int, values) => TensorNumbers::Int(*int, places().map(|place| values[place]).collect()),
+        };
+        Self { dims, numbers }
+    }
+
     pub(super) fn doubles(dims: Vec<usize>, values: Vec<f64>) -> Self {
         Self { dims, numbers: TensorNumbers::Float(Float::F64, values) }
     }

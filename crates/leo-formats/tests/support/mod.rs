@@ -147,6 +147,41 @@ pub fn small() -> ModelProto {
     )
 }
 
+/// A convolution in groups, pools, a transposed convolution, parts of values side by side, and a dense layer.
+pub fn convolutional() -> ModelProto {
+    let window = [list("kernel_shape", &[2, 2]), list("strides", &[2, 2])];
+    let twice = [list("strides", &[2, 2])];
+    let kernel = [int("group", 2), list("pads", &[1, 1, 1, 1]), list("strides", &[1, 1])];
+    let side_by_side = [int("axis", 1)];
+    model(
+        value("x", &[0, 2, 4, 4]),
+        &[
+            node("Conv", &["x", "w1", "b1"], "g", &kernel),
+            node("Relu", &["g"], "h", &[]),
+            node("MaxPool", &["h"], "m", &window),
+            node("AveragePool", &["h"], "a", &window),
+            node("Slice", &["m", "one", "four", "one"], "s", &[]),
+            node("Concat", &["s", "a"], "c", &side_by_side),
+            node("Relu", &["c"], "r", &[]),
+            node("ConvTranspose", &["r", "w2"], "t", &twice),
+            node("Mul", &["t", "half"], "u", &[]),
+            node("Concat", &["u", "x"], "v", &side_by_side),
+            node("Flatten", &["v"], "f", &[]),
+            node("Gemm", &["f", "w3"], "y", &[int("transB", 1)]),
+        ],
+        &[
+            floats("w1", &[4, 1, 3, 3], &[0.25; 36]),
+            floats("b1", &[4], &[0.5, -9.0, 0.0, 1.0]),
+            floats("w2", &[7, 2, 2, 2], &[-0.5; 56]),
+            floats("w3", &[3, 64], &[0.125; 192]),
+            ints("one", &[1]),
+            ints("four", &[4]),
+            floats("half", &[1, 2, 1, 1], &[0.5, 2.0]),
+        ],
+        &[value("y", &[0, 3])],
+    )
+}
+
 /// A file with branches, layout changes, constants in every way, and two outputs.
 pub fn branched() -> ModelProto {
     model(

@@ -3,12 +3,12 @@
 //! `x.view(x.size(0), -1)` in PyTorch becomes Shape, Gather, Unsqueeze and Concat in front of a Reshape. Here these
 //! operators are evaluated while the file is read, the unknown size of the batch being an entry of its own.
 
-use super::Call;
+use super::{Call, select};
 use crate::onnx::Reason;
 use crate::onnx::compose::Composer;
 use crate::onnx::dims::{Axis, DimEntry, resolve_axis};
 use crate::onnx::element::Int;
-use crate::onnx::import::Value;
+use crate::onnx::import::{Computed, Value};
 use crate::onnx::tensor::{Tensor, TensorNumbers};
 use leo_network::{MAX_RANK, NetworkError};
 
@@ -27,7 +27,10 @@ pub(super) fn shape(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> 
     Ok(value(Int::I64, entries.collect(), false))
 }
 
-pub(super) fn gather(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn gather(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
+    if let Value::Computed(x) = call.required(0)? {
+        return select::gather(composer, call, x);
+    }
     let (int, entries, _) =
         entries(call.required(0)?).ok_or(Reason::NotAffine("gathers elements of something other than a shape"))?;
     let indices = call.constant(1)?;
@@ -42,7 +45,26 @@ pub(super) fn gather(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason>
     Ok(value(int, gathered.collect::<Result<_, _>>()?, indices.dims.is_empty()))
 }
 
-pub(super) fn concat(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
+pub(super) fn concat(composer: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
+    let computed: Vec<&Computed> = call
+        .inputs
+        .iter()
+        .flatten()
+        .filter_map(|input| match input {
+            Value::Computed(computed) => Some(computed),
+            _ => None,
+        })
+        .collect();
+    if let [first, ..] = computed[..] {
+        if computed.len() < call.inputs.len() {
+            return Err(Reason::NotAffine("joins computed values with constants"));
+        }
+        if call.opset >= 4 && call.attribute("axis").is_none() {
+            return Err(Reason::Unusable("has no axis, which it needs".to_owned()));
+        }
+        let axis = first.dims.axis(call.int("axis", 1)?)?;
+        return composer.concat(&computed, axis).map(Value::Computed);
+    }
     let mut all = Vec::new();
     let mut joined = None;
     for input in call.inputs.iter().flatten() {
@@ -61,7 +83,7 @@ pub(super) fn concat(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason>
 }
 
 /// The type and the entries of a shape, and whether it is a single number; `None` for anything else.
-fn entries(value: &Value) -> Option<(Int, Vec<DimEntry>, bool)> {
+pub(super) fn entries(value: &Value) -> Option<(Int, Vec<DimEntry>, bool)> {
     match value {
         Value::Extents { int, entries, scalar } => Some((*int, entries.clone(), *scalar)),
         Value::Constant(tensor) => match &tensor.numbers {
@@ -75,7 +97,7 @@ fn entries(value: &Value) -> Option<(Int, Vec<DimEntry>, bool)> {
 }
 
 /// A constant, unless the size of the batch is in it.
-fn value(int: Int, entries: Vec<DimEntry>, scalar: bool) -> Value {
+pub(super) fn value(int: Int, entries: Vec<DimEntry>, scalar: bool) -> Value {
     let numbers = entries.iter().map(|entry| match entry {
         DimEntry::Number(number) => Some(*number),
         DimEntry::Batch => None,

@@ -3,7 +3,7 @@
 use super::{Call, Subject, of_kind};
 use crate::onnx::Reason;
 use crate::onnx::compose::Composer;
-use crate::onnx::dims::DimEntry;
+use crate::onnx::dims::{DimEntry, resolve_axis};
 use crate::onnx::element::{Float, Int};
 use crate::onnx::import::{Computed, Value};
 use crate::onnx::proto::attribute_type;
@@ -51,6 +51,45 @@ fn cast_computed(computed: &Computed, float: Float) -> Computed {
     let before = Some(computed.float).filter(|before| matches!(before, Float::F16 | Float::Bf16));
     let narrowed = before.or(computed.narrowed).filter(|narrowed| *narrowed != float);
     Computed { float, narrowed, ..computed.clone() }
+}
+
+/// Whole numbers times a scale, as single precision computes that: of constants only.
+pub(super) fn dequantize_linear(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {
+    if matches!(call.required(0)?, Value::Computed(_)) {
+        return Err(Reason::NotAffine("makes floats of whole numbers that are computed"));
+    }
+    let (x, scale) = (call.constant(0)?, call.constant(1)?);
+    let zero = call.optional(2).map(|_| call.constant(2)).transpose()?;
+    let wrong = || Reason::Unusable("has a scale or a zero point that does not fit what it scales".to_owned());
+    let (TensorNumbers::Int(_, numbers), TensorNumbers::Float(float, scales)) = (&x.numbers, &scale.numbers) else {
+        return Err(wrong());
+    };
+    let zeros = match zero.map(|zero| &zero.numbers) {
+        None => vec![0; scales.len()],
+        Some(TensorNumbers::Int(_, zeros)) if zeros.len() == scales.len() => zeros.clone(),
+        Some(_) => return Err(wrong()),
+    };
+    if call.int("block_size", 0)? != 0 || *float != Float::F32 {
+        return Err(Reason::NotAffine("scales blocks, or in another type than single precision"));
+    }
+    // One scale for all, or one for each index along an axis.
+    let inner = match scale.dims[..] {
+        [] | [1] => x.elements().max(1),
+        [count] => {
+            let axis = resolve_axis(call.int("axis", 1)?, x.dims.len())?;
+            if x.dims[axis] != count {
+                return Err(wrong());
+            }
+            x.dims[axis + 1..].iter().product()
+        }
+        _ => return Err(wrong()),
+    };
+    let value = |(index, &number): (usize, &i64)| {
+        let at = index / inner % scales.len();
+        Float::F32.round((number - zeros[at]) as f64 * scales[at])
+    };
+    let values = numbers.iter().enumerate().map(value).collect();
+    Ok(Value::Constant(Tensor { dims: x.dims.clone(), numbers: TensorNumbers::Float(Float::F32, values) }.into()))
 }
 
 pub(super) fn constant(_: &mut Composer, call: &Call<'_>) -> Result<Value, Reason> {

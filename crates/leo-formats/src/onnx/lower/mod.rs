@@ -5,7 +5,9 @@ mod extents;
 mod identity;
 mod layout;
 mod linear;
+mod select;
 mod tail;
+mod window;
 
 use std::path::Path;
 use std::rc::Rc;
@@ -32,46 +34,47 @@ pub(super) struct Lowering {
 /// The operators that Leo has a function for, in alphabetical order.
 const OPERATORS: &[(&str, Lowering)] = &[
     ("Add", passive(arithmetic::add)),
+    ("AveragePool", essential(window::average_pool)),
     ("BatchNormalization", essential(arithmetic::batch_normalization)),
     ("Cast", passive(identity::cast)),
     ("Concat", passive(extents::concat)),
     ("Constant", passive(identity::constant)),
+    ("Conv", essential(window::conv)),
+    ("ConvTranspose", essential(window::conv_transpose)),
+    ("DequantizeLinear", passive(identity::dequantize_linear)),
     ("Div", passive(arithmetic::div)),
     ("Dropout", passive(identity::dropout)),
     ("Flatten", passive(layout::flatten)),
     ("Gather", passive(extents::gather)),
     ("Gemm", essential(linear::gemm)),
+    ("GlobalAveragePool", essential(window::global_average_pool)),
+    ("GlobalMaxPool", essential(window::global_max_pool)),
     ("Identity", passive(identity::identity)),
     ("MatMul", essential(linear::matmul)),
+    ("MaxPool", essential(window::max_pool)),
     ("Mul", passive(arithmetic::mul)),
+    ("Pad", passive(select::pad)),
+    ("ReduceMean", passive(window::reduce_mean)),
+    ("ReduceSum", passive(window::reduce_sum)),
     ("Relu", essential(relu)),
     ("Reshape", passive(layout::reshape)),
+    ("Resize", passive(select::resize)),
     ("Shape", passive(extents::shape)),
+    ("Slice", passive(select::slice)),
+    ("Split", passive(select::split)),
     ("Squeeze", passive(layout::squeeze)),
     ("Sub", passive(arithmetic::sub)),
     ("Transpose", passive(layout::transpose)),
     ("Unsqueeze", passive(layout::unsqueeze)),
+    ("Upsample", passive(select::resize)),
 ];
 
 /// The operators of `ai.onnx.ml`, ONNX's extension for what scikit-learn does, that Leo has a function for.
 const ML_OPERATORS: &[(&str, Lowering)] = &[("Scaler", passive(arithmetic::scaler))];
 
-/// Operators that are refused by name even after the last affine map: linear ones that Leo is yet to learn, and
-/// those that carry graphs of their own.
-const REFUSED_OPERATORS: &[&str] = &[
-    "AveragePool",
-    "Conv",
-    "ConvTranspose",
-    "GRU",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "If",
-    "LSTM",
-    "Loop",
-    "MaxPool",
-    "RNN",
-    "Scan",
-];
+/// Operators that are refused by name even after the last affine map: recurrent ones, and those that carry graphs of
+/// their own.
+const REFUSED_OPERATORS: &[&str] = &["GRU", "If", "LSTM", "Loop", "RNN", "Scan"];
 
 const fn passive(lower: fn(&mut Composer, &Call<'_>) -> Result<Value, Reason>) -> Lowering {
     Lowering { lower, ends_tail: false }
@@ -126,6 +129,14 @@ impl Call<'_> {
     fn float(&self, name: &str, default: f32) -> Result<f64, Reason> {
         let attribute = self.attribute(name).map(|attribute| of_kind(attribute, attribute_type::FLOAT)).transpose()?;
         Ok(f64::from(attribute.map_or(default, |attribute| attribute.f())))
+    }
+
+    /// A text among the attributes.
+    fn text(&self, name: &str) -> Result<Option<&str>, Reason> {
+        let Some(attribute) = self.attribute(name) else { return Ok(None) };
+        let text = of_kind(attribute, attribute_type::STRING)?.s.as_deref().unwrap_or_default();
+        let wrong = |_| Reason::Unusable(format!("has an attribute {name:?} that is no text"));
+        std::str::from_utf8(text).map(Some).map_err(wrong)
     }
 
     fn floats(&self, name: &str) -> Result<Vec<f64>, Reason> {
@@ -218,6 +229,7 @@ fn unusable(value: &Value, index: usize, wanted: &str) -> Reason {
         Value::Computed(_) => "computed from the network's input".to_owned(),
         Value::Extents { .. } => "computed from the size of the batch".to_owned(),
         Value::Tail { .. } => "computed after the last affine map".to_owned(),
+        Value::Several(_) => "several values".to_owned(),
         Value::Unfolded { operator } => format!("made by {operator}, which Leo does not evaluate"),
     };
     Reason::Unusable(format!("has an input {index} that should be {wanted}, but is {found}"))
