@@ -26,7 +26,7 @@
 //! [`Upper`] collects these errors.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{Domain, LayerId, Network, UnitId, ValueId, ValueMap};
+use leo_network::{Domain, LayerId, Network, Node, UnitId, ValueId, ValueMap};
 
 use crate::activation::{SlopeRange, above, line_above, touched};
 use crate::number::Number;
@@ -123,6 +123,10 @@ impl<N: Number> BackwardPass<'_, N> {
                 self.setting.network.layer_at(node).into_iter().for_each(|layer| self.relax(layer, &mut coefficients));
             }
             Op::Sum(_) => self.give(made.operands()[1], coefficients.clone()),
+            Op::Concat(concat) => {
+                return self.divide(made, &concat.sources(&self.setting.network.operand_shapes(made)), &coefficients);
+            }
+            Op::MaxPool(_) => return self.concretise_at(node, &coefficients),
             Op::Affine(map) => match map.action(self.setting.network.shape(operand)) {
                 Action::Move(moves) => coefficients = moves.backward(coefficients),
                 Action::Each(arithmetic, constants) => {
@@ -143,6 +147,30 @@ impl<N: Number> BackwardPass<'_, N> {
             },
         }
         self.give(operand, coefficients);
+    }
+
+    /// Gives coefficients on values side by side to each of them.
+    fn divide(&mut self, made: &Node, sources: &[(usize, usize)], coefficients: &[N]) {
+        for (index, &operand) in made.operands().iter().enumerate() {
+            let width = self.setting.network.shape(operand).elements();
+            let mut given = vec![N::default(); coefficients.len() / sources.len() * width];
+            for (row, given) in coefficients.chunks_exact(sources.len()).zip(given.chunks_exact_mut(width)) {
+                let own = row.iter().zip(sources).filter(|(_, (of, _))| *of == index);
+                own.for_each(|(c, &(_, element))| given[element] = c.clone());
+            }
+            self.give(operand, given);
+        }
+    }
+
+    /// Replaces coefficients on what a node made by where that lies.
+    fn concretise_at(&mut self, node: usize, coefficients: &[N]) {
+        let range = &self.setting.ranges[self.setting.network.result_of(node)];
+        for (row, constant) in coefficients.chunks_exact(range.len()).zip(&mut self.constants) {
+            for (element, c) in row.iter().enumerate() {
+                let at = if c.is_positive() { &range.upper[element] } else { &range.lower[element] };
+                constant.add_product(c, at);
+            }
+        }
     }
 
     /// Replaces coefficients on elements of a value plus, times or over constants.

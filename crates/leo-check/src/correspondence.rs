@@ -107,6 +107,18 @@ pub enum Mismatch {
     /// An anchor is no pair of values of the same size, or a value is in two of them.
     #[error("an anchor that does not fit the networks")]
     Anchor,
+    /// Units are said to correspond in networks that are not both dense.
+    #[error("something is said of single units of a network that has convolutions, pools or parts of values")]
+    NotDense,
+    /// One network is said to be another with fewer channels, and has other nodes.
+    #[error("the networks do not have the same nodes, so that channels of the one are none of the other")]
+    Graph,
+    /// The same, and a value does not have the channels that it should have.
+    #[error("value {value} does not have the channels that are said to stay")]
+    Channels {
+        /// Which value, by its place in the order in which they are computed.
+        value: usize,
+    },
     /// The expressions take more memory than they may.
     #[error("the networks are too large to be compared")]
     TooLarge,

@@ -67,6 +67,10 @@ pub fn difference<N: Number>(
     if shapes(first) != shapes(second) {
         return Err(Mismatch::Interface);
     }
+    if !(first.is_dense() && second.is_dense()) {
+        // Units are elements here, and channels there.
+        return Err(Mismatch::NotDense);
+    }
     check_widths(first, pairs.claims.iter().map(Vec::len))?;
     check_widths(second, pairs.roles.iter().map(Vec::len))?;
     check_anchors(first, second, &pairs.anchors)?;
@@ -278,7 +282,7 @@ impl<N: Number> Expressed<N> {
 }
 
 /// For each value of a network, the last node that reads it; none if it is an output, or if nothing does.
-fn last_readers(network: &Network) -> ValueMap<Option<usize>> {
+pub(crate) fn last_readers(network: &Network) -> ValueMap<Option<usize>> {
     let mut last = ValueMap::from(vec![None; network.nodes().len() + 1]);
     for (index, node) in network.nodes().iter().enumerate() {
         node.operands().iter().for_each(|operand| last[*operand] = Some(index));

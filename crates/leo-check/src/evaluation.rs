@@ -178,6 +178,17 @@ fn errors_of_node(
             };
             (0..operands.errors(0).len()).map(sum).collect()
         }
+        Op::Concat(concat) => {
+            let sources = concat.sources(&network.operand_shapes(node)).into_iter();
+            sources.map(|(index, element)| operands.errors(index)[element]).collect()
+        }
+        Op::MaxPool(pool) => {
+            // Numbers are compared, and one of them is handed on.
+            let windows = pool.windows(network.shape(node.operands()[0]));
+            let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::INFINITY } else { a.max(b) };
+            let most = |output| windows.of(output).map(|input| operands.errors(0)[input]).fold(0.0, larger);
+            (0..node.shape().elements()).map(|output| (most(output) + precision.smallest).next_up()).collect()
+        }
         Op::Affine(map) => errors_of_map(map.action(network.shape(node.operands()[0])), operands, precision),
     }
 }

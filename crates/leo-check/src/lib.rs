@@ -20,7 +20,8 @@
 //! 3. *So the outputs are no further apart than their expressions*, plus both radii; and the difference of two
 //!    expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`). Where
 //!    an output is made in the same way in both networks, but for units that are proved to be off, they are not apart
-//!    at all (`same.rs`).
+//!    at all (`same.rs`). Of a network with convolutions and one that has fewer of its channels, no expressions are
+//!    made: intervals of their difference are carried through both, from ranges that intervals prove (`channels.rs`).
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is
 //!    bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too long, is not
 //!    known, and nothing follows from it.
@@ -60,6 +61,7 @@ mod activation;
 mod backward;
 mod basis;
 mod certificate;
+mod channels;
 mod checker;
 mod claims;
 mod correspondence;
@@ -78,7 +80,8 @@ mod verify;
 mod witness;
 
 pub use activation::{beyond, default_slope, stable_piece, touched};
-pub use certificate::{Certificate, CertificateError, Link, Point, WrittenProof};
+pub use certificate::{Certificate, CertificateError, ChannelLink, Link, Point, UnitLink, WrittenProof};
+pub use channels::{KeptChannels, channel_difference, complete};
 pub use checker::{Checker, ProvedBounds};
 pub use correspondence::{Correspondence, Expression, Mismatch};
 pub use deviation::{Difference, deviation, difference};

@@ -64,6 +64,11 @@ pub trait Number: Scalar + Debug + PartialEq + PartialOrd + 'static {
         self.clone()
     }
 
+    /// A number of a few digits that is no more.
+    fn shortened_down(&self) -> Self {
+        self.negative().shortened_up().negative()
+    }
+
     /// A number of a few digits that is no less ([`Self::shortened_up`]), and how much more it is at the most.
     fn shortened(&self) -> (Self, Self) {
         let short = self.shortened_up();

@@ -4,6 +4,7 @@
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
 use leo_network::{Activation, Domain, Network, ValueMap};
+use rayon::prelude::*;
 
 use crate::activation::image;
 use crate::exact::Exact;
@@ -86,6 +87,21 @@ impl<N: Number> Range<N> {
         match made.op() {
             Op::Activation(of) => x.activated(of),
             Op::Sum(_) => Self::combined(x, operand(1)),
+            Op::Concat(concat) => {
+                let sources = concat.sources(&network.operand_shapes(made));
+                let of = |bounds: fn(&Self) -> &Vec<N>| {
+                    sources.iter().map(|&(index, element)| bounds(operand(index))[element].clone()).collect()
+                };
+                Self { lower: of(|range| &range.lower), upper: of(|range| &range.upper) }
+            }
+            Op::MaxPool(pool) => {
+                let windows = pool.windows(network.shape(made.operands()[0]));
+                let largest = |bounds: &[N]| {
+                    let of = |output| windows.of(output).map(|input| bounds[input].clone()).reduce(|a, b| a.larger(&b));
+                    (0..made.shape().elements()).map(|output| of(output).unwrap_or_default()).collect()
+                };
+                Self { lower: largest(&x.lower), upper: largest(&x.upper) }
+            }
             Op::Affine(map) => match map.action(network.shape(made.operands()[0])) {
                 Action::Move(moves) => Self { lower: moves.forward(&x.lower), upper: moves.forward(&x.upper) },
                 Action::Each(Arithmetic::Add, constants) => Self::combined(x, &Self::of_point(&constants)),
@@ -98,8 +114,11 @@ impl<N: Number> Range<N> {
 
     /// The sums of elements, each times a weight.
     fn summed(&self, sums: &Sums<'_>) -> Self {
-        let mut range = Self { lower: Vec::new(), upper: Vec::new() };
-        for output in 0..sums.outputs() {
+        // What a kernel makes at each position is many numbers, and they come to be the operands of as many again:
+        // exact ones would grow without end.
+        let is_dense = sums.as_matrix().is_some();
+        let kept = |limit: N| if is_dense { limit } else { limit.shortened_up() };
+        let sum = |output: usize| {
             let (mut above, mut below) = (Upper::default(), Upper::default());
             for (input, weight) in sums.terms(output) {
                 let (lo, hi) = (&self.lower[input], &self.upper[input]);
@@ -110,10 +129,13 @@ impl<N: Number> Range<N> {
             let bias = sums.bias(output);
             above.add(&N::of(bias));
             below.add(&N::of(-bias));
-            range.upper.push(above.bound().limit);
-            range.lower.push(N::default().minus(&below.bound().limit));
-        }
-        range
+            (N::default().minus(&kept(below.bound().limit)), kept(above.bound().limit))
+        };
+        let (lower, upper) = match is_dense {
+            true => (0..sums.outputs()).map(sum).unzip(),
+            false => (0..sums.outputs()).into_par_iter().with_min_len(64).map(sum).unzip(),
+        };
+        Self { lower, upper }
     }
 
     /// The range of what an activation makes of the elements.

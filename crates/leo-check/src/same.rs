@@ -135,6 +135,18 @@ impl<'n> Classes<'n> {
                     let other = classes[node.operands()[1]].clone();
                     operand.iter().zip(other.iter()).map(|(&a, &b)| self.of_made((SUM, 0, a, b))).collect()
                 }
+                Op::Concat(concat) => {
+                    let sources = concat.sources(&network.operand_shapes(node)).into_iter();
+                    sources.map(|(index, element)| classes[node.operands()[index]][element]).collect()
+                }
+                Op::MaxPool(pool) => {
+                    let windows = pool.windows(network.shape(node.operands()[0]));
+                    let largest = |output| {
+                        let window = windows.of(output).map(|input| operand[input]);
+                        window.reduce(|a, b| self.of_made((LARGEST, 0, a, b))).unwrap_or(ZERO)
+                    };
+                    (0..node.shape().elements()).map(largest).collect()
+                }
                 Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
                     Action::Move(moves) if moves.is_in_order() => operand,
                     Action::Move(moves) => moves.forward(&operand).into(),
@@ -216,3 +228,5 @@ const MULTIPLY: u8 = 2;
 const DIVIDE: u8 = 3;
 /// In [`ElementOrigin`]: the sum of two elements.
 const SUM: u8 = 4;
+/// In [`ElementOrigin`]: the larger one of two elements.
+const LARGEST: u8 = 5;

@@ -7,7 +7,9 @@ use leo_formats::{FileError, Model, read_file};
 use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
 
-use crate::certificate::{Certificate, to_hexadecimal};
+use crate::certificate::{Certificate, Link, to_hexadecimal};
+use crate::channels::channel_difference;
+use crate::checker::Checker;
 use crate::correspondence::Mismatch;
 use crate::deviation::{Difference, difference};
 use crate::evaluation::{apart_in_single, single_errors};
@@ -216,11 +218,32 @@ fn verify_in<N: Number>(
     for (index, (link, pair)) in certificate.links.iter().zip(models.windows(2)).enumerate() {
         let (one, other) = (pair[0], pair[1]);
         let is_last = index + 1 == certificate.links.len();
-        let facts = link.proof(one.network(), &domain)?.check_with_observer::<N>(one.network(), &domain, observer)?;
-        observer.begin(Step::Difference, 1);
-        let pairs = link.correspondence(one, other)?;
-        let Difference { deviation, ranges } =
-            difference(&facts, other.network(), &pairs, single.is_some() && is_last)?;
+        let with_ranges = single.is_some() && is_last;
+        let (facts, found) = match link {
+            Link::Units(link) => {
+                let proof = link.proof(one.network(), &domain)?;
+                let facts = proof.check_with_observer::<N>(one.network(), &domain, observer)?;
+                observer.begin(Step::Difference, 1);
+                let pairs = link.correspondence(one, other)?;
+                let found = difference(&facts, other.network(), &pairs, with_ranges)?;
+                (facts, found)
+            }
+            Link::Channels(link) => {
+                observer.begin(Step::Difference, 1);
+                let kept = link.kept(one)?;
+                let mut checker = Checker::<N>::begin(one.network(), &domain)?;
+                checker.go_to_end();
+                let facts = checker.finish();
+                let found = channel_difference(&facts, other.network(), &kept, with_ranges)?;
+                (facts, found)
+            }
+        };
+        let Difference { deviation, ranges } = found;
+        let elements = other.network().outputs().iter().map(|&value| other.network().shape(value).elements());
+        if !deviation.iter().map(Vec::len).eq(elements) {
+            // Nothing may be left out of what is compared.
+            return Err(Refusal::Correspondence(Mismatch::Interface));
+        }
         if single.is_some() && index == 0 {
             errors.push(single_errors(one.network(), facts.ranges()));
         }

@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 use leo_check::{Checker, Correspondence, Exact, Expression, Mismatch, Number, ProvedBounds, Target, deviation};
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, Transpose};
+use leo_network::op::{
+    Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Reshape, Sum, SumPool, Transpose, Window, WindowAxis,
+};
 use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
 
@@ -405,5 +407,32 @@ fn parts_of_tiny_factors_are_not_rounded_away() -> Anything {
     // One is 2 relu(x), the other the absolute value of x.
     assert!(apart::<f64>()? >= 1.0);
     assert!(apart::<Exact>()? >= 1.0);
+    Ok(())
+}
+
+/// In a network with a pool, units are channels: a claim for each of these once left the other elements of an output
+/// out of what was compared.
+#[test]
+fn claims_of_channels_prove_nothing_of_elements() -> Anything {
+    let relu = |scale: f64, pools: bool| -> Result<Network, NetworkError> {
+        let mut builder = Network::builder(Shape::new([4])?);
+        let mut value = ValueId::INPUT;
+        if pools {
+            value = builder.add("rows", Reshape::new(Shape::new([1, 4])?), &[value])?;
+            value = builder.add("pool", SumPool::new(Window::new([WindowAxis::new(1, 1)])), &[value])?;
+            value = builder.add("flat", Reshape::new(Shape::new([4])?), &[value])?;
+        }
+        let rows = (0..16).map(|i| if i % 5 == 0 { scale } else { 0.0 }).collect();
+        value = builder.add("fc", Dense::new(Matrix::new(4, 4, rows)?, None)?, &[value])?;
+        value = builder.add("table", Reshape::new(Shape::new([2, 2])?), &[value])?;
+        let units = builder.add("relu", Relu, &[value])?;
+        builder.finish(vec![units])
+    };
+    let (first, second) = (relu(1.0, false)?, relu(100.0, true)?);
+    assert_eq!((first.hidden(), second.hidden()), (vec![4], vec![2]));
+    let facts = facts(&first, &Domain::uniform(4, -1.0, 1.0)?)?;
+    let copies = (0..2).map(|unit| Expression::copy(UnitId::new(0, unit))).collect();
+    let pairs = Correspondence { anchors: vec![], claims: vec![vec![Expression::Itself; 4]], roles: vec![copies] };
+    assert_eq!(deviation(&facts, &second, &pairs), Err(Mismatch::NotDense));
     Ok(())
 }

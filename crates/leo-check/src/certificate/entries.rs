@@ -254,13 +254,9 @@ impl Leaf {
 impl Point {
     /// A point of the domain.
     pub fn new(point: &[f64], domain: &Domain) -> Self {
-        let digit = |bits: &[bool]| {
-            let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
-            char::from_digit(digit, 16).unwrap_or_default()
-        };
         match domain.hull().corner_of(point) {
             None => Self::Inner(point.to_vec()),
-            Some(bits) => Self::Corner(bits.chunks(4).map(digit).collect()),
+            Some(bits) => Self::Corner(digits_of(&bits)),
         }
     }
 
@@ -270,10 +266,24 @@ impl Point {
             Self::Inner(numbers) => return Some(numbers.clone()),
             Self::Corner(digits) => digits,
         };
-        let digits = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<u32>>>()?;
-        let is_high = (0..domain.len()).map(|input| digits[input / 4] >> (3 - input % 4) & 1 == 1);
-        (digits.len() == domain.len().div_ceil(4)).then(|| domain.hull().corner(is_high))
+        Some(domain.hull().corner(bits_of(digits, domain.len())?.into_iter()))
     }
+}
+
+/// Bits as hexadecimal digits, the first one highest.
+pub(super) fn digits_of(bits: &[bool]) -> String {
+    let digit = |bits: &[bool]| {
+        let digit = bits.iter().enumerate().map(|(place, &bit)| u32::from(bit) << (3 - place)).sum();
+        char::from_digit(digit, 16).unwrap_or_default()
+    };
+    bits.chunks(4).map(digit).collect()
+}
+
+/// So many bits, if there are as many digits as that takes.
+pub(super) fn bits_of(digits: &str, count: usize) -> Option<Vec<bool>> {
+    let digits = digits.chars().map(|digit| digit.to_digit(16)).collect::<Option<Vec<u32>>>()?;
+    let is_set = |bit: usize| digits[bit / 4] >> (3 - bit % 4) & 1 == 1;
+    (digits.len() == count.div_ceil(4)).then(|| (0..count).map(is_set).collect())
 }
 
 /// Bytes as hexadecimal digits.

@@ -13,18 +13,22 @@ use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, Writte
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
+use crate::channels::{KeptChannels, complete};
 use crate::correspondence::{Correspondence, Expression};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 pub(crate) use entries::to_hexadecimal;
-use entries::{ClaimEntry, RoleEntry, from_hexadecimal};
+use entries::{ClaimEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
 pub use entries::{Point, WrittenProof};
 
 /// What the format is called.
 const FORMAT: &str = "leo certificate";
-/// The version that is written here. The one before has a single delta for each output, and is read as well.
+/// The version of certificates whose links are all about units. The one before has a single delta for each output, and
+/// is read as well.
 const VERSION: u32 = 2;
+/// The version of certificates with links about channels.
+const CHANNEL_VERSION: u32 = 3;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
 /// that.
@@ -62,17 +66,67 @@ pub enum CertificateError {
 
 /// Why two networks agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
+#[serde(untagged, try_from = "AnyLink")]
+pub enum Link {
+    /// By what is proved of the units of the first one.
+    Units(UnitLink),
+    /// Because the second one is the first with fewer channels.
+    Channels(ChannelLink),
+}
+
+/// Why two networks agree of which the second is the first with fewer channels: the channels say it all.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChannelLink {
+    /// Values of the first network, and a bit for each of their channels in hexadecimal digits: whether it stays.
+    channels: Vec<(String, String)>,
+    /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<String>,
+}
+
+/// Why two networks agree, unit by unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UnitLink {
     layers: Vec<WrittenLayer>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     points: Vec<Point>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     anchors: Vec<(String, String)>,
     roles: Vec<Vec<RoleEntry>>,
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
+}
+
+/// A link as it is read, before it is known what it is about. (Trying one kind after the other would keep a copy of
+/// it.)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnyLink {
+    layers: Option<Vec<WrittenLayer>>,
+    points: Option<Vec<Point>>,
+    anchors: Option<Vec<(String, String)>>,
+    roles: Option<Vec<Vec<RoleEntry>>>,
+    channels: Option<Vec<(String, String)>>,
+    network: Option<String>,
+}
+
+impl TryFrom<AnyLink> for Link {
+    type Error = &'static str;
+
+    fn try_from(link: AnyLink) -> Result<Self, Self::Error> {
+        let AnyLink { layers, points, anchors, roles, channels, network } = link;
+        match (layers, roles, channels) {
+            (Some(layers), Some(roles), None) => {
+                let (points, anchors) = (points.unwrap_or_default(), anchors.unwrap_or_default());
+                Ok(Self::Units(UnitLink { layers, points, anchors, roles, network }))
+            }
+            (None, None, Some(channels)) if points.is_none() && anchors.is_none() => {
+                Ok(Self::Channels(ChannelLink { channels, network }))
+            }
+            _ => Err("a link has layers and roles, or channels"),
+        }
+    }
 }
 
 /// A layer of the first network.
@@ -96,7 +150,9 @@ struct WrittenLayer {
 impl Certificate {
     /// What links prove of two files on a domain.
     pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
-        let (format, version, domain) = (FORMAT.to_owned(), VERSION, domain.written());
+        let has_channels = links.iter().any(|link| matches!(link, Link::Channels(_)));
+        let version = if has_channels { CHANNEL_VERSION } else { VERSION };
+        let (format, domain) = (FORMAT.to_owned(), domain.written());
         Self { format, version, first, second, domain, delta, delta_f32: None, links }
     }
 
@@ -112,13 +168,17 @@ impl Certificate {
             version: u32,
         }
         let Head { format, version } = serde_json::from_slice(bytes)?;
-        if format != FORMAT || !(1..=VERSION).contains(&version) {
+        if format != FORMAT || !(1..=CHANNEL_VERSION).contains(&version) {
             return Err(CertificateError::Version(format, version));
         }
         let certificate: Self = serde_json::from_slice(bytes)?;
         let is_plain_delta = |delta: &Numbers| matches!(delta, Numbers::Same(_));
         if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
             return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
+        }
+        let has_channels = certificate.links.iter().any(|link| matches!(link, Link::Channels(_)));
+        if has_channels != (version == CHANNEL_VERSION) {
+            return Err(CertificateError::Form(Error::custom("links about channels are what version 3 has")));
         }
         if !is_plain(bytes, &certificate)? {
             return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
@@ -145,12 +205,12 @@ impl Certificate {
     pub(crate) fn networks(&self) -> Result<Vec<Model>, Refusal> {
         let refuse = |reason: &str| Err(Refusal::Network(reason.to_owned()));
         let Some((last, others)) = self.links.split_last() else { return refuse("there is no link") };
-        if last.network.is_some() {
+        if last.network().is_some() {
             return refuse("the last link leads to a network of its own");
         }
         let mut networks = Vec::new();
         for link in others {
-            let Some(bytes) = link.network.as_deref().and_then(from_hexadecimal) else {
+            let Some(bytes) = link.network().and_then(from_hexadecimal) else {
                 return refuse("a link leads to no network");
             };
             // Without a folder: what is not in the certificate does not count.
@@ -162,6 +222,54 @@ impl Certificate {
 }
 
 impl Link {
+    /// The network that it leads to, if that is not the certificate's own.
+    fn network(&self) -> Option<&str> {
+        match self {
+            Self::Units(link) => link.network.as_deref(),
+            Self::Channels(link) => link.network.as_deref(),
+        }
+    }
+}
+
+impl ChannelLink {
+    /// Why a network with these channels agrees with the one that has all of them.
+    ///
+    /// # Errors
+    /// If the second network is to be part of the link, and external data cannot be read any more.
+    pub fn new(first: &Document, second: &Document, kept: &KeptChannels, is_last: bool) -> Result<Self, OnnxError> {
+        let network = first.network();
+        let named = kept.iter().filter_map(|(&value, kept)| {
+            let count = network.channels(value).count();
+            let bits: Vec<bool> = (0..count).map(|channel| kept.binary_search(&channel).is_ok()).collect();
+            Some((first.name_of(value)?.to_owned(), digits_of(&bits)))
+        });
+        let channels = named.collect();
+        Ok(Self { channels, network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) } })
+    }
+
+    /// The channels that stay, of all values.
+    pub(crate) fn kept(&self, first: &Model) -> Result<KeptChannels, Refusal> {
+        let mut kept = KeptChannels::new();
+        for (name, digits) in &self.channels {
+            let refuse = |reason: &str| Refusal::Network(format!("channels of value {name:?}: {reason}"));
+            let value = first.value_named(name).ok_or_else(|| refuse("there is no such value"))?;
+            let count = first.network().channels(value).count();
+            let bits = bits_of(digits, count).ok_or_else(|| refuse(&format!("it has {count} of them")))?;
+            let channels = (0..count).filter(|&channel| bits[channel]).collect();
+            if kept.insert(value, channels).is_some() {
+                return Err(refuse("they are given twice"));
+            }
+        }
+        let all = complete(first.network(), kept.clone());
+        let untold = all.keys().filter(|value| !kept.contains_key(value)).find_map(|&value| first.name_of(value));
+        match untold {
+            None => Ok(all),
+            Some(name) => Err(Refusal::Network(format!("channels of value {name:?} go, and are not given"))),
+        }
+    }
+}
+
+impl UnitLink {
     /// Why two networks agree on a domain. If the second is not the certificate's own, the link has to lead to it.
     ///
     /// # Errors
@@ -199,6 +307,10 @@ impl Link {
 
     /// What is said of the units of the first network.
     pub(crate) fn proof(&self, first: &Network, domain: &Domain) -> Result<Proof, Refusal> {
+        if !first.is_dense() {
+            let what = "something is said of single units of a network that has convolutions, pools or parts of values";
+            return Err(Refusal::Network(what.to_owned()));
+        }
         let mut layers = Vec::new();
         for (index, layer) in self.layers.iter().enumerate() {
             let refuse = |reason: &str| Refusal::Layer { layer: index, reason: reason.to_owned() };

@@ -26,6 +26,8 @@ impl<N: Number> AffineForms<N> {
         let map = match node.op() {
             Op::Affine(map) => map,
             Op::Sum(_) => return operands[0].plus(operands[1], basis, room),
+            // What no affine form is, or not without a row for each position: see `channels`.
+            Op::Concat(_) | Op::MaxPool(_) => return None,
             Op::Activation(_) => unreachable!("what a unit makes is claimed, not computed"),
         };
         let action = map.action(network.shape(node.operands()[0]));

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use leo_check::{
-    Certificate, Correspondence, Expression, HashedModel, Link, Proof, Refusal, Verified, verify, verify_exactly,
+    Certificate, Correspondence, Expression, HashedModel, Link, Proof, Refusal, UnitLink, Verified, verify,
+    verify_exactly,
 };
 use leo_formats::onnx::{Document, Export, Float};
 use leo_network::op::{Dense, Matrix, Relu};
@@ -50,7 +51,7 @@ impl Case {
         let domain = Domain::uniform(inputs, self.domain.0, self.domain.1)?;
         let (claims, roles) = (self.claims.clone(), self.roles.clone());
         let pairs = Correspondence { anchors: Vec::new(), claims, roles };
-        let link = Link::new(&domain, self.networks.each_ref(), &self.proof, &pairs, true)?;
+        let link = Link::Units(UnitLink::new(&domain, self.networks.each_ref(), &self.proof, &pairs, true)?);
         let [first, second] = files.each_ref().map(|file| file.sha256.clone());
         Ok((files, Certificate::new(first, second, &domain, vec![Numbers::Same(self.delta)], vec![link])))
     }
