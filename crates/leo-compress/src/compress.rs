@@ -11,7 +11,8 @@ use crate::compare::reference::{Measured, Reference, measured_limit};
 use crate::compare::samples::{OneSided, one_sided};
 use crate::deltas::largest;
 use crate::prospects;
-use crate::rewriting::certify::RewriteStep;
+use crate::rewriting::certify::{Reasoning, RewriteStep};
+use crate::rewriting::channels;
 use crate::rewriting::history::{History, beside};
 use crate::rewriting::region::Pinned;
 use crate::rewriting::round::{self, Round};
@@ -44,6 +45,8 @@ pub struct CompressOptions<'a> {
     pub allow_noise: Option<f64>,
     /// The type of rewritten weights, if not the file's own.
     pub float: Option<Float>,
+    /// Of how many channels those of a convolution shall be a multiple that loses some; if nothing is said, 4.
+    pub align: Option<usize>,
     /// How to find out which units are stable.
     pub stability: leo_stability::AnalysisOptions<'a>,
 }
@@ -150,7 +153,9 @@ impl Compressed {
     /// # Errors
     /// If the samples are another network's.
     pub fn one_sided(&self, domain: &Domain, samples: &Array) -> Result<Vec<OneSided>, DomainError> {
-        let Some(RewriteStep { before, proof, .. }) = self.steps.first() else { return Ok(Vec::new()) };
+        let Some(RewriteStep { before, reasoning: Reasoning::Units(proof, _) }) = self.steps.first() else {
+            return Ok(Vec::new());
+        };
         one_sided(before.network(), &self.history.layers, domain, samples, |unit, on| proof.witness(unit, on))
     }
 }
@@ -250,6 +255,10 @@ pub fn compress(
         times: Times::default(),
         steps: Vec::new(),
     };
+    if !document.network().is_dense() {
+        channels::compress(&mut compressed, domain, options, &reference)?;
+        return Ok(compressed.measured(options, &reference));
+    }
     let mut tolerance = options.tolerance();
     if round::is_spent(document, tolerance, domain) {
         tolerance = Tolerance::Zero;
@@ -291,12 +300,17 @@ pub fn compress(
     }
     compressed.forget_what_went();
     compressed.history.paths = beside(compressed.document.network()).saturating_sub(beside(document.network()));
-    let is_single = compressed.document.float() == Float::F32 && options.float != Some(Float::F64);
-    compressed.single = is_single.then(|| reference.compare(compressed.document.network(), options.noise_limit()));
-    Ok(compressed)
+    Ok(compressed.measured(options, &reference))
 }
 
 impl Compressed {
+    /// With what single precision makes of it.
+    fn measured(mut self, options: &CompressOptions<'_>, reference: &Reference<'_>) -> Self {
+        let is_single = self.document.float() == Float::F32 && options.float != Some(Float::F64);
+        self.single = is_single.then(|| reference.compare(self.document.network(), options.noise_limit()));
+        self
+    }
+
     /// What was said of units and layers that stay is not said of those that went after all, in a later round or by
     /// another way.
     fn forget_what_went(&mut self) {

@@ -42,6 +42,14 @@ pub enum Why {
     NoRule,
     /// There was no time left.
     OutOfTime,
+    /// Channels of a convolution that are always off: they are added to others, or stand beside them, in this node, and
+    /// leave together with these or not at all.
+    Coupled(String),
+    /// Channels that are always off, and make their number a multiple of this one.
+    Aligned(usize),
+    /// Channels of a convolution that are always on are linear functions, and none of these is expressed by others so
+    /// far.
+    LinearChannel,
 }
 
 impl fmt::Display for Why {
@@ -66,6 +74,17 @@ impl fmt::Display for Why {
             Self::NewNumbers => formatter.write_str("otherwise other weights would have to change (--bit-exact)"),
             Self::NoRule => {
                 formatter.write_str("no combination of other units gives the same (--method full may do without)")
+            }
+            Self::Coupled(node) => write!(
+                formatter,
+                "{node:?} adds others to these channels, or puts others beside them, and those are needed: they would \
+                 have to leave together"
+            ),
+            Self::Aligned(align) => {
+                write!(formatter, "runtimes are faster with multiples of {align} channels (see --align)")
+            }
+            Self::LinearChannel => {
+                formatter.write_str("channels of convolutions that are always on stay, unless nobody reads them")
             }
             Self::OutOfTime => formatter.write_str("the time limit left no time to rewrite them"),
         }

@@ -35,6 +35,32 @@ pub(crate) fn back(
                 network.layer_at(index).into_iter().for_each(|layer| relax(layer, &mut flow, &mut constants));
             }
             Op::Sum(_) => give(&mut flows, node.operands()[1], flow.clone()),
+            Op::Concat(concat) => {
+                let sources = concat.sources(&network.operand_shapes(node));
+                for (index, &operand) in node.operands().iter().enumerate() {
+                    let own = network.shape(operand).elements();
+                    let mut given = vec![0.0; rows * own];
+                    for (flow, given) in flow.chunks_exact(width).zip(given.chunks_exact_mut(own)) {
+                        let parts = flow.iter().zip(&sources).filter(|(_, (of, _))| *of == index);
+                        parts.for_each(|(c, &(_, element))| given[element] += c);
+                    }
+                    give(&mut flows, operand, given);
+                }
+                continue;
+            }
+            Op::MaxPool(pool) => {
+                // Which one is the largest depends on the input: each has its share.
+                let windows = pool.windows(network.shape(operand));
+                let own = network.shape(operand).elements();
+                let mut given = vec![0.0; rows * own];
+                for (flow, given) in flow.chunks_exact(width).zip(given.chunks_exact_mut(own)) {
+                    for (output, c) in flow.iter().enumerate().filter(|(_, c)| **c != 0.0) {
+                        let share = c / windows.of(output).count() as f64;
+                        windows.of(output).for_each(|input| given[input] += share);
+                    }
+                }
+                flow = given;
+            }
             Op::Affine(map) => match map.action(network.shape(operand)) {
                 Action::Move(moves) => flow = moves.backward(flow),
                 Action::Each(arithmetic, factors) => {

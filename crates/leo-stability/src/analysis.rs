@@ -449,7 +449,7 @@ pub(crate) fn has_exact_intervals(network: &Network, layer: LayerId) -> bool {
             Op::Affine(map) => products += usize::from(map.kind() == ActionKind::Sums),
             // If no matrix comes after it, ranges of the layer before are all there is to know.
             Op::Activation(_) => return products == 0,
-            Op::Sum(_) => return false,
+            Op::Sum(_) | Op::Concat(_) | Op::MaxPool(_) => return false,
         }
         value = node.operands()[0];
     }

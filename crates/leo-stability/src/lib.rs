@@ -148,6 +148,7 @@
 mod analysis;
 mod bounds;
 mod budget;
+mod channels;
 mod findings;
 mod outputs;
 mod proof_log;
@@ -268,5 +269,5 @@ pub fn analyze<'n>(
     domain: &Domain,
     options: &AnalysisOptions<'_>,
 ) -> Result<Analysis<'n>, DomainError> {
-    analysis::run(network, domain, options)
+    if network.is_dense() { analysis::run(network, domain, options) } else { channels::run(network, domain, options) }
 }

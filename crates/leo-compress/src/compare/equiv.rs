@@ -19,6 +19,7 @@ use leo_check::{Correspondence, Expression, Interval, Mismatch, beyond, deviatio
 use leo_network::{Activation, Domain, DomainError, LayerId, Network, Observer, UnitId};
 use leo_stability::{Analysis, AnalysisOptions, StopReason, Unit, analyze};
 
+use crate::compare::channels;
 use crate::compare::fingerprint::{Fingerprints, Likeness, points};
 use crate::deltas::{largest, take_less};
 
@@ -113,6 +114,9 @@ pub fn equivalent(
     let [mine, theirs] = networks.map(shapes);
     if mine != theirs {
         return Err(EquivError::Shapes(mine, theirs));
+    }
+    if !networks.iter().all(|network| network.is_dense()) {
+        return channels::comparison(networks, domain, options);
     }
     let analyses = analyses(networks, domain, options)?;
     let points = points(networks, domain, options.samples, options.seed);

@@ -41,6 +41,42 @@ const BATCH_SAMPLES: usize = 256;
 /// How many points of each output are looked at closely.
 const PRECISE_POINTS: usize = 4;
 
+/// How many products gradients and precise evaluations of networks with convolutions may take, each: there is no matrix
+/// to take them back by, and it would be minutes.
+const MOST_CHANNEL_PRODUCTS: usize = 1 << 26;
+
+/// How much may be looked at.
+#[derive(Clone, Copy)]
+struct AttackEffort {
+    /// Points to begin with, besides samples.
+    points: usize,
+    /// Points of each output that are led on from.
+    climbers: usize,
+    /// Steps along gradients.
+    steps: usize,
+    /// Points of each output that are looked at closely.
+    precise: usize,
+}
+
+impl AttackEffort {
+    fn of(networks: [&Network; 2]) -> Self {
+        let products = networks.map(Network::multiply_adds).into_iter().max().unwrap_or(0).max(1);
+        let (steps, climbers, precise) = (STEP_SIZES.len(), CLIMBERS, PRECISE_POINTS);
+        if networks.iter().all(|network| network.is_dense()) {
+            let points = (MOST_PRODUCTS / products).clamp(FEWEST_POINTS, MOST_POINTS);
+            return Self { points, climbers, steps, precise };
+        }
+        let each = MOST_CHANNEL_PRODUCTS / products / networks[0].outputs().len();
+        let climbers = (each / steps).clamp(1, climbers);
+        Self {
+            points: (MOST_PRODUCTS / products).clamp(8, MOST_POINTS),
+            climbers,
+            steps: (each / climbers).clamp(1, steps),
+            precise: (each / 8).clamp(1, precise),
+        }
+    }
+}
+
 /// What rounding makes with twice as many digits, compared with what it makes in doubles: 2^-104 instead of 2^-53, with
 /// room to spare.
 const PRECISE_ROUNDING: f64 = 1.0 / (1_u64 << 46) as f64;
@@ -120,9 +156,8 @@ pub fn observe_with_deadline(
 ) -> Result<Vec<LargestDifference>, DomainError> {
     let is_late = || end.is_some_and(|end| Instant::now() >= end);
     let mut search = DifferenceAttack::new([first, second], domain)?;
-    let points =
-        (MOST_PRODUCTS / first.multiply_adds().max(second.multiply_adds()).max(1)).clamp(FEWEST_POINTS, MOST_POINTS);
-    for some in random_points(domain, points, seed).chunks(BATCH_SAMPLES) {
+    let effort = search.effort;
+    for some in random_points(domain, effort.points, seed).chunks(BATCH_SAMPLES) {
         search.look_at(some);
     }
     if let Some(samples) = samples {
@@ -132,7 +167,7 @@ pub fn observe_with_deadline(
             }
         })?;
     }
-    for part in STEP_SIZES.into_iter().take_while(|_| !is_late()) {
+    for part in STEP_SIZES.into_iter().take(effort.steps).take_while(|_| !is_late()) {
         search.climb(part);
     }
     search.look_closely();
@@ -200,6 +235,7 @@ pub(crate) fn gradients_at(
 
 struct DifferenceAttack<'a> {
     networks: [&'a Network; 2],
+    effort: AttackEffort,
     evaluators: [Evaluator<f64>; 2],
     domain: &'a Domain,
     /// For each element of each output, what rounding can make of a difference.
@@ -245,7 +281,7 @@ impl<'a> DifferenceAttack<'a> {
         let evaluators = networks.map(Evaluator::new);
         let best = noise.iter().map(|_| Vec::new()).collect();
         let observed = noise.iter().map(|_| LargestDifference { size: 0.0, furthest: None }).collect();
-        Ok(Self { networks, evaluators, domain, noise, best, observed })
+        Ok(Self { networks, effort: AttackEffort::of(networks), evaluators, domain, noise, best, observed })
     }
 
     fn look_at(&mut self, points: &[Vec<f64>]) {
@@ -270,9 +306,9 @@ impl<'a> DifferenceAttack<'a> {
         let best = &mut self.best[output];
         let place = best.partition_point(|other| other.size() >= found.size());
         // Also where nothing is seen to differ: the difference may be too small for doubles.
-        if place < CLIMBERS {
+        if place < self.effort.climbers {
             best.insert(place, found);
-            best.truncate(CLIMBERS);
+            best.truncate(self.effort.climbers);
         }
     }
 
@@ -307,7 +343,7 @@ impl<'a> DifferenceAttack<'a> {
     /// Evaluates both networks with more digits where they seem to be furthest apart, and keeps for each output what is
     /// certain.
     fn look_closely(&mut self) {
-        let points = self.best.iter().flat_map(|best| best.iter().take(PRECISE_POINTS)).map(|found| &found.point);
+        let points = self.best.iter().flat_map(|best| best.iter().take(self.effort.precise)).map(|found| &found.point);
         let mut points: Vec<&Vec<f64>> = points.collect();
         points.dedup();
         let evaluated = points.par_iter().map(|point| self.networks.map(|network| evaluate_precisely(network, point)));

@@ -1,5 +1,6 @@
 //! Two networks side by side: how far they can be apart, how far they were seen to be, and what samples show.
 
+pub(crate) mod channels;
 pub(crate) mod equiv;
 pub(crate) mod falsify;
 mod fingerprint;

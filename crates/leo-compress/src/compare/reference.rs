@@ -19,6 +19,10 @@ use crate::compare::falsify::{for_samples, gradients_at, random_points, uniform_
 /// How many points outputs are looked at besides samples.
 const RANDOM_POINTS: usize = 256;
 
+/// The same for networks with convolutions, and how many steps along gradients are taken in them: each is a way back
+/// through all positions.
+const CHANNEL_EFFORT: [usize; 2] = [32, 2];
+
 /// How many of an output's elements are climbed along at the most.
 const MOST_ELEMENTS: usize = 512;
 
@@ -130,7 +134,8 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, DomainError> {
         let domain = domain.clone().for_inputs(network.input().elements())?;
         let mut search = OutputSearch::new(network, &domain);
-        let random = random_points(&domain, RANDOM_POINTS, seed);
+        let [points, steps] = if network.is_dense() { [RANDOM_POINTS, STEP_SIZES.len()] } else { CHANNEL_EFFORT };
+        let random = random_points(&domain, points, seed);
         let mut points: Vec<Vec<f64>> = Vec::new();
         match samples {
             Some(samples) => for_samples(samples, network, &domain, |some| {
@@ -139,7 +144,7 @@ impl<'a> Reference<'a> {
             })?,
             None => {
                 search.look_at(&random);
-                STEP_SIZES.into_iter().for_each(|part| search.climb(part));
+                STEP_SIZES.into_iter().take(steps).for_each(|part| search.climb(part));
             }
         }
         points.extend(random);

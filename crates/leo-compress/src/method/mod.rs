@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 pub(crate) mod exact;
 pub(crate) mod full;
+pub(crate) mod groups;
 pub(crate) mod leo;
 pub(crate) mod narrow;
 mod styles;

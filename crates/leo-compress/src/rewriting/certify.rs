@@ -1,6 +1,6 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, Correspondence, Expression, Link, Proof};
+use leo_check::{Certificate, ChannelLink, Correspondence, Expression, KeptChannels, Link, Proof, UnitLink};
 use leo_formats::onnx::{Document, OnnxError};
 use leo_network::{Domain, Numbers, UnitId};
 
@@ -13,8 +13,16 @@ const DELTA_MARGIN: f64 = 1.0 / 64.0;
 #[derive(Clone, Debug)]
 pub(crate) struct RewriteStep {
     pub(crate) before: Document,
-    pub(crate) proof: Proof,
-    pub(crate) pairs: Correspondence,
+    pub(crate) reasoning: Reasoning,
+}
+
+/// Why two networks compute the same.
+#[derive(Clone, Debug)]
+pub(crate) enum Reasoning {
+    /// By what is proved of units, and what they are expressed by.
+    Units(Proof, Correspondence),
+    /// By which channels are left.
+    Channels(KeptChannels),
 }
 
 impl RewriteStep {
@@ -26,7 +34,8 @@ impl RewriteStep {
         });
         let copies = |layer| (0..network.width(layer)).map(|unit| Expression::copy(UnitId { layer, unit })).collect();
         let (claims, roles) = (claims.collect(), network.layers().map(copies).collect());
-        Self { before, proof, pairs: Correspondence { anchors: Vec::new(), claims, roles } }
+        let pairs = Correspondence { anchors: Vec::new(), claims, roles };
+        Self { before, reasoning: Reasoning::Units(proof, pairs) }
     }
 }
 
@@ -39,12 +48,17 @@ impl Compressed {
         let after = self.steps.iter().skip(1).map(|step| &step.before).chain([&self.document]);
         let links = self.steps.iter().zip(after).enumerate().map(|(index, (step, after))| {
             let is_last = index + 1 == self.steps.len();
-            Link::new(domain, [&step.before, after], &step.proof, &step.pairs, is_last)
+            Ok(match &step.reasoning {
+                Reasoning::Units(proof, pairs) => {
+                    Link::Units(UnitLink::new(domain, [&step.before, after], proof, pairs, is_last)?)
+                }
+                Reasoning::Channels(kept) => Link::Channels(ChannelLink::new(&step.before, after, kept, is_last)?),
+            })
         });
         let rounded = |delta: &Vec<f64>| Numbers::of(&delta.iter().copied().map(rounded_up).collect::<Vec<f64>>());
         let delta = self.delta.iter().map(rounded).collect();
         let delta_f32 = self.delta_f32().map(|delta| delta.iter().map(rounded).collect());
-        let mut certificate = Certificate::new(first, second, domain, delta, links.collect::<Result<_, _>>()?);
+        let mut certificate = Certificate::new(first, second, domain, delta, links.collect::<Result<_, OnnxError>>()?);
         certificate.delta_f32 = delta_f32;
         Ok(certificate)
     }

@@ -1,6 +1,7 @@
 //! Rewriting: which parts of a network can change, what they are to become, and what became of every unit.
 
 pub(crate) mod certify;
+pub(crate) mod channels;
 pub(crate) mod draft;
 pub(crate) mod history;
 pub(crate) mod plan;

@@ -234,7 +234,7 @@ impl<'a> RegionSearch<'a> {
         let place = match (node.op(), &self.places[operand.index()]) {
             (Op::Affine(map), place) => self.after_map(node, map, operand, place),
             (Op::Activation(of), ValueRole::Within { matrices: 1.., .. }) if can_carry(of) => self.layer(index),
-            (Op::Activation(_) | Op::Sum(_), _) => None,
+            (Op::Activation(_) | Op::Sum(_) | Op::Concat(_) | Op::MaxPool(_), _) => None,
         };
         let place = place.unwrap_or_else(|| {
             let reason = match node.op() {

@@ -12,7 +12,7 @@ use crate::compare::reference::Reference;
 use crate::compress::{CompressError, CompressOptions, Compressed, Method};
 use crate::deltas;
 use crate::method::attempts::{Attempts, Taken};
-use crate::rewriting::certify::RewriteStep;
+use crate::rewriting::certify::{Reasoning, RewriteStep};
 use crate::rewriting::history::History;
 use crate::rewriting::region::{self, Regions};
 use crate::rewriting::rewrite::{Original, RewrittenFile};
@@ -80,7 +80,8 @@ impl Round<'_> {
             }
             return Ok(None);
         };
-        compressed.steps.push(RewriteStep { before: document.clone(), proof: analysis.proof, pairs });
+        let reasoning = Reasoning::Units(analysis.proof, pairs);
+        compressed.steps.push(RewriteStep { before: document.clone(), reasoning });
         let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
         let is_exact = self.tolerance == Tolerance::Zero;
         Ok(Some(if is_exact { new } else { new.with_metadata(SPENT_KEY, &spent) }))

@@ -377,6 +377,7 @@ impl<'a> RelaxedPass<'a> {
                     _ => operand.iter().map(|&x| of.of(x)).collect(),
                 },
                 Op::Sum(_) => operand.iter().zip(&values[node.operands()[1]]).map(|(x, y)| x + y).collect(),
+                Op::Concat(_) | Op::MaxPool(_) => unreachable!("such networks are searched channel by channel"),
                 Op::Affine(map) => match map.action(self.network.shape(node.operands()[0])) {
                     Action::Move(moves) => moves.forward(operand),
                     Action::Each(arithmetic, constants) => {

@@ -31,6 +31,8 @@ pub struct Technique {
 }
 
 impl Technique {
+    /// Interval arithmetic.
+    pub const INTERVAL: Self = interval::TECHNIQUE;
     /// Two inputs, one on either side of a knot.
     pub const WITNESS: Self = witness::TECHNIQUE;
     /// A case distinction with linear bounds.
