@@ -1,6 +1,7 @@
 //! The arguments of every command, declared once with their documentation.
 
 mod domain;
+mod scan;
 mod search;
 mod training;
 
@@ -12,6 +13,7 @@ use leo_compress::Tolerance;
 use leo_stability::HAS_SOLVER;
 
 pub use domain::DomainArguments;
+pub use scan::Scan;
 pub use search::{EngineName, SearchArguments};
 pub use training::{Data, Reproduce, SessionArguments, Train};
 
@@ -59,6 +61,7 @@ Gzip files are unpacked as they are read. Files are written whole or not at all.
 pub enum Command {
     Demo(Demo),
     Inspect(Inspect),
+    Scan(Scan),
     Compress(Compress),
     Check(Check),
     Analyze(Analyze),
@@ -157,6 +160,11 @@ pub struct Compress {
     /// Only what leaves every weight exact: delta is 0
     #[arg(long, conflicts_with = "tolerance")]
     pub bit_exact: bool,
+
+    /// Of how many channels those of a convolution are to be a multiple that loses some: runtimes compute them in
+    /// blocks, and what fits into these is faster. 1 has as few of them as can be [default: 4]
+    #[arg(long, value_name = "CHANNELS", value_parser = clap::value_parser!(u16).range(1..))]
+    pub align: Option<u16>,
 
     /// The type of the weights that are written [default: the file's; f64 for .nnet files]
     #[arg(long, value_enum, value_name = "TYPE")]
@@ -404,6 +412,10 @@ pub struct Run {
     /// Divide all samples by this first, such as 255 for images of bytes
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub divide: Option<f64>,
+
+    /// Say how long a sample takes, too: one at a time, on one thread, in single precision, the fastest of many times
+    #[arg(long)]
+    pub time: bool,
 
     /// Print JSON, with the outputs unless they are written to a file; what is not finite is null
     #[arg(long)]

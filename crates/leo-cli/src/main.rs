@@ -67,6 +67,7 @@ fn main() -> ExitCode {
 fn perform(command: &Command, console: &Console) -> anyhow::Result<()> {
     match command {
         Command::Inspect(inspect) => commands::inspect::run(inspect, console),
+        Command::Scan(scan) => commands::scan::run(scan, console),
         Command::Compress(compress) => commands::compress::run(compress, console),
         Command::Check(check) => commands::check::run(check, console),
         Command::Analyze(analyze) => commands::analyze::run(analyze, console),

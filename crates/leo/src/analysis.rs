@@ -44,6 +44,8 @@ pub struct StabilityReport {
     /// What the file calls the input.
     #[serde(skip)]
     pub input: String,
+    /// Whether units are channels, each with many positions, as they are in networks with convolutions.
+    pub has_channels: bool,
     /// Whether it was an observer that stopped it.
     #[serde(skip)]
     pub is_interrupted: bool,
@@ -176,6 +178,7 @@ pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> R
         totals: Totals::of(analysis.layers.iter().flat_map(|layer| &layer.units)),
         steps: analysis.steps.iter().map(|(&step, time)| (step.name, time.as_secs_f64())).collect(),
         input: model.input().name.clone(),
+        has_channels: !network.is_dense(),
         is_interrupted: analysis.stopped == Some(StopReason::Interrupted),
         verdicts: analysis.layers,
         seconds: start.elapsed().as_secs_f64(),

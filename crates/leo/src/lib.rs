@@ -13,6 +13,7 @@ mod model_file;
 mod names;
 mod options;
 mod samples;
+mod scan;
 mod search_file;
 
 pub use accuracy::Accuracy;
@@ -33,6 +34,7 @@ pub use model_file::{ModelFile, open};
 pub use names::{certificate_of, has_suffix, smaller_than};
 pub use options::Options;
 pub use samples::{SampleCount, read_labels, read_samples};
+pub use scan::ScanReport;
 
 // Whatever else is named in these pages is found in the crates behind.
 pub use leo_network::Domain as BoundedDomain;

@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use leo_check::HashedModel;
 use leo_formats::Model;
 use leo_formats::onnx::Document;
-use leo_network::{Array, Domain, Network};
+use leo_network::{Array, Domain, Evaluator, Network};
 
 use crate::analysis::{self, StabilityReport};
 use crate::compression::{self, Compression};
 use crate::domain::DomainSpec;
 use crate::equivalence::{self, Equivalence};
 use crate::inspection::Inspection;
+use crate::scan::{self, ScanReport};
 use crate::{Error, Options};
 
 /// Reads a network: ONNX or NNet by its suffix, gzip or not.
@@ -23,6 +25,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, Error> {
     let path = path.as_ref();
     Ok(ModelFile { path: path.to_owned(), file: Arc::new(HashedModel::load(path)?) })
 }
+
+/// For how long evaluations are timed.
+const TIMED_FOR: Duration = Duration::from_millis(500);
 
 /// A network's file as it was when it was read. Copies share what they hold.
 #[derive(Clone, Debug)]
@@ -109,6 +114,14 @@ impl ModelFile {
         analysis::analyze(self, &self.domain(domain)?, options)
     }
 
+    /// Takes a quick look at how much of the network is dead weight on a domain, by bounds that cost next to nothing.
+    ///
+    /// # Errors
+    /// If the domain does not fit, or the file cannot be rewritten.
+    pub fn scan(&self, domain: impl Into<DomainSpec>) -> Result<ScanReport, Error> {
+        scan::scan(self, &self.domain(domain)?)
+    }
+
     /// Makes the network smaller without changing what it computes on a domain, with the default options.
     ///
     /// # Errors
@@ -150,6 +163,25 @@ impl ModelFile {
         options: &Options,
     ) -> Result<Equivalence, Error> {
         equivalence::compare([self, other], &self.domain(domain)?, tolerance, options, &mut |_| Ok(()))
+    }
+
+    /// How many seconds the network takes for one of some samples, in single precision, on the calling thread: the
+    /// fastest of many times, for half a second. What comes after the network is not run; without samples it is
+    /// infinite.
+    pub fn seconds_a_sample(&self, samples: &Array) -> f64 {
+        let samples: Vec<f32> = samples.to_vec();
+        let evaluator = Evaluator::<f32>::new(self.network());
+        let mut workspace = evaluator.workspace();
+        let (start, mut fastest) = (Instant::now(), f64::INFINITY);
+        for row in samples.chunks_exact(self.network().input().elements()).cycle() {
+            let begin = Instant::now();
+            evaluator.forward(&mut workspace, row);
+            fastest = fastest.min(begin.elapsed().as_secs_f64());
+            if start.elapsed() > TIMED_FOR {
+                break;
+            }
+        }
+        fastest
     }
 
     /// Runs the network on samples; what counts as samples is said [there](Array::count_samples).

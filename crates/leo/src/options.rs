@@ -28,6 +28,7 @@ pub struct Options {
     pub(crate) bit_exact: bool,
     pub(crate) allow_noise: Option<f64>,
     pub(crate) float: Option<Float>,
+    pub(crate) align: Option<usize>,
     pub(crate) engine: Engine,
     pub(crate) trust_solver: bool,
     pub(crate) witnesses: bool,
@@ -72,6 +73,14 @@ impl Options {
     #[must_use]
     pub fn allow_noise(mut self, factor: impl Into<Option<f64>>) -> Self {
         self.allow_noise = factor.into();
+        self
+    }
+
+    /// Of how many channels those of a convolution shall be a multiple that loses some: if nothing is said, 4, because
+    /// runtimes compute them in blocks; 1 for as few as can be.
+    #[must_use]
+    pub fn align(mut self, channels: impl Into<Option<usize>>) -> Self {
+        self.align = channels.into();
         self
     }
 
@@ -190,6 +199,7 @@ impl Options {
             bit_exact: self.bit_exact,
             allow_noise: self.allow_noise,
             float: self.float,
+            align: self.align,
             stability,
         }
     }

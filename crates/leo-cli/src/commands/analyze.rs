@@ -94,6 +94,9 @@ fn verdict(arguments: &Analyze, report: &StabilityReport) -> Result<()> {
         (_, stopped) => {
             let why = match stopped {
                 Some(stopped) => format!(", stopped by the {stopped}"),
+                None if report.has_channels => {
+                    "; of convolutions, intervals and points are all that is tried".to_owned()
+                }
                 None => "; a larger --node-limit may help".to_owned(),
             };
             Err(Negative(format!("{undecided} undecided{why}")).into())

@@ -12,4 +12,5 @@ pub mod inspect;
 pub mod man;
 pub mod reproduce;
 pub mod run;
+pub mod scan;
 pub mod train;

@@ -8,8 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow, ensure};
 use leo_formats::ArrayFile;
 use leo_formats::RunError;
-use leo_network::Array;
-use leo_network::Elements;
+use leo_network::{Array, Elements};
 use serde::Serialize;
 
 use crate::args::Run;
@@ -34,6 +33,9 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<OutputRows<'a>>,
     seconds: f64,
+    /// How long the network itself takes for one sample, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_a_sample: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -82,7 +84,11 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
         shape: outputs.shape(),
         outputs: arguments.output.is_none().then(|| rows(&outputs)),
         seconds: start.elapsed().as_secs_f64(),
+        seconds_a_sample: arguments.time.then(|| file.seconds_a_sample(&samples)),
     };
+    if let Some(seconds) = report.seconds_a_sample.filter(|_| !arguments.json) {
+        writeln!(console.report(), "{:.3} ms a sample, one at a time on one thread", 1e3 * seconds)?;
+    }
     match (&report.output, &report.outputs) {
         _ if arguments.json => console.json(&report),
         (Some(path), _) => {

@@ -44,7 +44,7 @@ fn between(network: &Network, target: ValueId, source: ValueId) -> Option<Wires>
     while value != source {
         let node = &network.nodes()[value.node()?];
         match node.op() {
-            Op::Activation(_) | Op::Sum(_) => return None,
+            Op::Activation(_) | Op::Sum(_) | Op::Concat(_) | Op::MaxPool(_) => return None,
             Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
                 Action::Sums(sums) => wires = wires.map(|wires| through(&wires, &sums)),
                 Action::Move(moves) if !moves.is_in_order() => wires = None,

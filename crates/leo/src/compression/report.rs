@@ -38,6 +38,8 @@ pub struct CompressionReport {
     pub before: Size,
     /// How large it is now.
     pub after: Size,
+    /// Whether units are channels, each with many positions, as they are in networks with convolutions.
+    pub has_channels: bool,
     /// How many units each rule removed.
     pub removed: BTreeMap<&'static str, usize>,
     /// How many of the units that are there carry linear functions past their layer.
@@ -110,6 +112,8 @@ pub struct Size {
     pub parameters: usize,
     /// How many products of a weight and an input a sample takes.
     pub multiply_adds: usize,
+    /// How many numbers there are at once at the most, besides weights, while one sample is computed node by node.
+    pub peak_activations: usize,
     /// How long the file is.
     pub bytes: usize,
 }
@@ -123,6 +127,7 @@ impl Size {
             hidden,
             parameters: network.parameters(),
             multiply_adds: network.multiply_adds(),
+            peak_activations: network.peak_activations(),
             bytes: document.to_bytes()?.len(),
         })
     }
@@ -210,6 +215,7 @@ impl Compression {
             samples: self.samples,
             before: self.before.clone(),
             after: self.after.clone(),
+            has_channels: !self.original.network().is_dense(),
             removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
             carriers: compressed.history.carriers(),
             paths: compressed.history.paths,

@@ -62,6 +62,7 @@ fn options(arguments: &Compress, start: Instant, inputs: &mut Inputs, watcher: &
         .tolerance(arguments.tolerance)
         .bit_exact(arguments.bit_exact)
         .allow_noise(arguments.allow_noise)
+        .align(arguments.align.map(usize::from))
         .labels(labels)
         .resume(arguments.resume.clone());
     Ok(options)

@@ -25,14 +25,19 @@ const NOTABLE_APPROXIMATION: f64 = 1e-3;
 
 impl Summary<'_> {
     /// What is measured, before and after.
-    pub fn sizes(&self) -> [(&'static str, usize, usize); 4] {
+    pub fn sizes(&self) -> Vec<(&'static str, usize, usize)> {
         let (before, after) = (&self.0.before, &self.0.after);
-        [
-            ("units", before.units, after.units),
+        let units = if self.0.has_channels { "channels" } else { "units" };
+        let mut sizes = vec![
+            (units, before.units, after.units),
             ("parameters", before.parameters, after.parameters),
             ("multiply-adds", before.multiply_adds, after.multiply_adds),
             ("bytes", before.bytes, after.bytes),
-        ]
+        ];
+        // How many numbers a device has to have room for at once: what dense layers need is little.
+        let activations = ("activations", before.peak_activations, after.peak_activations);
+        sizes.extend(self.0.has_channels.then_some(activations));
+        sizes
     }
 
     /// What one should not miss.
@@ -164,7 +169,8 @@ impl Summary<'_> {
         }
         writeln!(out, "{sizes}\n")?;
         let removed = self.0.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
-        write!(out, "removed: {}", listed(removed))?;
+        let nothing = self.0.removed.is_empty().then(|| "no unit, but numbers that nobody reads".to_owned());
+        write!(out, "removed: {}", listed(removed.chain(nothing)))?;
         if self.0.carriers > 0 {
             write!(out, "; {} linear functions past their layers", carry(self.0.carriers))?;
         }

@@ -114,7 +114,7 @@ impl<'a> Targets<'a> {
                 parts: [report.delta_parts.approximation, report.delta_parts.rounding],
                 observed: report.observed,
                 details: summary.details(),
-                sizes: summary.sizes().to_vec(),
+                sizes: summary.sizes(),
                 files: [(report.model.clone(), hashes.first.clone()), (report.output.clone(), hashes.second.clone())],
                 certificate: report.certificate.clone(),
                 check,
