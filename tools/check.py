@@ -81,12 +81,16 @@ def tensor(fields, kinds):
     """A tensor of one of some types as an array."""
     kind, shape = integer(fields, 2), integers(content(fields, 1, 0, 2))
     need(kind in kinds and not integer(fields, 14) and min(shape, default=0) >= 0, "a tensor is missing or external")
-    name, number, wire = {1: ("<f4", 4, 5), 7: ("<i8", 7, 0), 11: ("<f8", 10, 1)}[kind]
+    name, number, wire = {1: ("<f4", 4, 5), 2: ("u1", 5, 0), 3: ("i1", 5, 0), 6: ("<i4", 5, 0), 7: ("<i8", 7, 0),
+                          11: ("<f8", 10, 1)}[kind]
     raw, data = content(fields, 9, 2), content(fields, number, wire, 2)
     return (np.frombuffer(raw or data, name) if raw or wire else np.array(integers(data), name)).reshape(shape)
-def attribute(fields):  # A float, a whole number, the message of a tensor, or None if it is something else
-    number = np.frombuffer(content(fields, 2, 5) or bytes(4), "<f4").tolist()[-1]
-    return {1: number, 2: integer(fields, 3), 4: part(fields, 5)}.get(integer(fields, 20))
+def attribute(fields):
+    """A float, a whole number, a text, the message of a tensor, a list of numbers, or None if it is something else."""
+    number, floats = (np.frombuffer(content(fields, *at), "<f4").tolist() for at in ((2, 5), (7, 5, 2)))
+    whole, kind = integers(content(fields, 8, 0, 2)), integer(fields, 20)
+    if kind == 3: return content(fields, 4, 2).decode("utf-8", "replace")
+    return {1: (number or [0.0])[-1], 2: integer(fields, 3), 4: part(fields, 5), 6: floats, 7: whole}.get(kind)
 # Operators with the attributes that are known here; and those with which a tail may begin
 KNOWN = {"Gemm": "alpha beta transB", "Flatten": "axis", "Cast": "to", "Constant": "value", "MatMul": "", "Add": "",
          "Sub": "", "Mul": "", "Div": "", "Relu": "", "Reshape": "", "Identity": ""}
@@ -95,6 +99,7 @@ class Network:
     """The network in an ONNX file. Its `values` are the input, affine (`terms`: pairs of an earlier value and a matrix;
     `constant`), or ReLUs (`relu`: of which value). If one matrix makes it, or what it is a ReLU of, from all of
     one value, that is its `weights`, in doubles. Batches are one sample: no operator known here can mix samples."""
+    ONLY_WITHIN = ()  # Operators that no tail may have
     def __init__(self, data):
         model, graph = message(data), part(message(data), 7)
         self.opsets = {text(o, 1): integer(o, 2) for o in messages(model, 8)}
@@ -123,12 +128,18 @@ class Network:
         need(not any(o in p for p in places for o in outputs) and all(any(i in p for p in places) for i in inputs),
              "operator %s reads what is not there, or makes what is there already", op)
         foreign, constant = text(node, 7) not in ("", "ai.onnx"), all(i in self.constants for i in inputs)
-        if any(i in self.tail for i in inputs) or not (constant or foreign) and (
+        behind = any(i in self.tail for i in inputs)
+        need(not behind or op not in self.ONLY_WITHIN, "operator %s is behind one that is not known", op)
+        if behind or not (constant or foreign) and (
                 op in TAIL or op == "Cast" and a.get("to") not in (1, 10, 11)):
             return self.tail.update((o, node) for o in outputs)
-        need(not foreign and op in KNOWN and all(v == 0 or v is not None and k in KNOWN[op].split()
-             for k, v in a.items()), "operator %s, or an attribute of it, is not known", op)
+        need(not foreign and self.known(op, a), "operator %s, or an attribute of it, is not known", op)
         if op == "Constant": return self.constants.update({outputs[0]: a["value"]})
+        self.make(op, a, inputs, outputs, texts(node, 2))
+    def known(self, op, a):
+        return op in KNOWN and all(v == 0 or type(v) in (int, float, dict) and k in KNOWN[op].split()
+                                   for k, v in a.items())
+    def make(self, op, a, inputs, outputs, _):
         self.plain &= a.get("to", 1) == a.get("alpha", 1.0) == a.get("beta", 1.0) == 1
         values, first = [self.names[i] for i in inputs if i in self.names], inputs[0] in self.names
         additive, factors = op in ("Add", "Sub"), [1.0, -1.0 if op == "Sub" else 1.0]
@@ -169,6 +180,488 @@ class Network:
             found = hashlib.sha256(repr(parts).encode()).hexdigest()
             self.tail.update((o, "%s %d" % (found, i)) for i, o in enumerate(texts(node, 2)))
         return self.tail[name]
+# Networks whose values have channels: step 8
+CHANNELED = {  # Operators with the attributes that are known here; after "=" the only value that is
+    "Conv": "auto_pad dilations group kernel_shape pads strides", "GlobalAveragePool": "", "GlobalMaxPool": "",
+    "ConvTranspose": "auto_pad dilations group kernel_shape output_padding pads strides",
+    "AveragePool": "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+    "MaxPool": "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+    "ReduceMean": "axes keepdims noop_with_empty_axes", "ReduceSum": "axes keepdims noop_with_empty_axes",
+    "Pad": "mode=constant pads value=0", "Slice": "axes ends starts", "Split": "axis num_outputs split",
+    "Concat": "axis", "Gather": "axis", "Upsample": "mode=nearest scales", "Squeeze": "axes", "Unsqueeze": "axes",
+    "Resize": "antialias=0 coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
+              "keep_aspect_ratio_policy=stretch mode=nearest nearest_mode",
+    "BatchNormalization": "epsilon momentum spatial=1 training_mode=0", "DequantizeLinear": "axis block_size=0",
+    "Transpose": "perm", "Reshape": "allowzero=0", "Flatten": "axis", "Cast": "to saturate", "Identity": "",
+    "Shape": "", "Dropout": "ratio seed", "Relu": "", "Gemm": "alpha beta transA=0 transB", "MatMul": "", "Add": "",
+    "Sub": "", "Mul": "", "Div": "", "Constant": "value"}
+# Those that no network has that links about units are about; those of constants; those that plain networks may have
+WINDOWED = ("Conv ConvTranspose AveragePool GlobalAveragePool ReduceMean ReduceSum MaxPool GlobalMaxPool Pad Slice "
+            "Split Gather Resize Upsample Concat").split()
+COMPUTED = ("Concat Gather Slice Add Sub Mul Div Squeeze Unsqueeze Reshape Transpose Identity Cast "
+            "DequantizeLinear").split()
+PLAIN = ("Conv Concat MaxPool GlobalMaxPool Pad Slice Split Gemm MatMul Add Sub Mul Div Relu Reshape Flatten Squeeze "
+         "Unsqueeze Transpose Identity Dropout Cast").split()
+def lattice(extents, places):
+    """Which elements of an array are at all combinations of places along its axes, in row-major order. Places may be
+    matrices, with a row for each entry of a kernel: so is what is found. Where a place is beyond an axis, -1."""
+    found = np.zeros((1, 1), np.int64)
+    for extent, place in zip(extents, places):
+        at, place = found[:, None, :, None], np.atleast_2d(place)[None, :, None, :]
+        found = np.where((at >= 0) & (place >= 0) & (place < extent), at * extent + place, -1)
+        found = found.reshape(found.shape[0] * found.shape[1], -1)
+    return found
+def windows(op, a, kernel, extents):
+    """Where the windows along each axis read, as matrices with a row for each entry of the kernel, what the padded axis
+    is, and how many windows there are."""
+    rank, kind = len(extents), a.get("auto_pad", "NOTSET")
+    strides, dilations = a.get("strides", [1] * rank), a.get("dilations", [1] * rank)
+    pads, more = a.get("pads", [0] * 2 * rank), a.get("output_padding", [0] * rank)
+    need(len(kernel) == len(strides) == len(dilations) == len(more) == len(pads) / 2 == rank > 0 and
+         min(pads + more) >= 0 and min([*kernel, *strides, *dilations]) > 0 and
+         kind in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER") and
+         (kind == "NOTSET" or not any(pads) and not a.get("ceil_mode")), "odd windows of %s", op)
+    places, ends = [], []
+    for extent, size, stride, dilation, begin, end, extra in zip(
+            extents, kernel, strides, dilations, pads[:rank], pads[rank:], more):
+        span = (size - 1) * dilation + 1
+        entries = np.arange(size)[:, None] * dilation
+        if op == "ConvTranspose":  # What is made at a place comes from where a window of stride 1 reads what was spread
+            need(kind in ("NOTSET", "VALID") and extra < max(stride, dilation), "%s with auto_pad or padding", op)
+            found = np.arange(stride * (extent - 1) + extra + span - begin - end) + begin - entries
+            places.append(np.where((found >= 0) & (found % stride == 0), found // stride, -1))
+            continue
+        if kind in ("SAME_UPPER", "SAME_LOWER"):
+            total = max((-(-extent // stride) - 1) * stride + span - extent, 0)
+            begin, end = (total // 2, total - total // 2)[::1 if kind == "SAME_UPPER" else -1]
+        room = extent + begin + end - span
+        count = min(-(-room // stride), (extent + begin - 1) // stride) if a.get("ceil_mode") else room // stride
+        need(room >= 0, "%s has a window that does not fit", op)
+        places.append(np.arange(count + 1) * stride - begin + entries)
+        ends.append((-begin, extent + end))
+    return places, ends, [place.shape[1] for place in places]
+class Channels(Network):
+    """The network in an ONNX file, for links about channels. What makes a value is one of these `kind`s:
+    - "sums": for each group (the first axis of all three arrays) a matrix of `weights` times columns of elements, whose
+      numbers are in `index` (-1 is a zero), plus the `bias`, over the `divisor`. What it makes is numbered in `place`;
+    - "scaled": the element times a `factor`, plus the `bias`, over the `divisor`;
+    - "added": the sum of two values, the second times the `sign`;
+    - "largest": of each column of `index`; "picked": the elements in `index`; and "relu".
+    Elements of several `sources` are numbered one source after the other. `axis` is the one that channels lie along.
+    The batch is the first axis of all values, and 1."""
+    ONLY_WITHIN = ("Gemm MatMul BatchNormalization Relu Conv ConvTranspose MaxPool AveragePool GlobalMaxPool "
+                   "GlobalAveragePool").split()
+    def add(self, name, shape, kind="input", sources=(), axis=None, op="", **what):
+        shape, axis = tuple(int(d) for d in shape), len(shape) - 1 if axis is None else axis
+        need(shape and shape[0] == 1 and min(shape) > 0, "operator %s makes a value of odd shape", op)
+        self.names[name] = len(self.values), shape
+        for k in what.keys() & {"factor", "bias", "divisor"}: what[k] = np.broadcast_to(what[k], shape).ravel()
+        self.values.append(Record(size=math.prod(shape), shape=shape, kind=kind, op=op, sources=sources, axis=axis,
+                                  **what))
+    def known(self, op, a):
+        """Whether an operator is known here, with all its attributes."""
+        if op not in CHANNELED: return False
+        names = dict(name.partition("=")[::2] for name in CHANNELED[op].split())
+        return all(k in names and v is not None and names[k] in ("", str(v), "%g" % v if type(v) is float else "")
+                   for k, v in a.items())
+    def array(self, name):
+        """A constant, or None if there is none of this name."""
+        found = self.constants[name] if name in self.constants else None
+        return tensor(found, (1, 2, 3, 6, 7, 11)) if type(found) is dict and found else found if name else None
+    def floats(self, name):
+        found = self.array(name)
+        need(found is not None and found.dtype in (np.float32, np.float64), "a constant is missing, or odd")
+        self.plain &= found.dtype == np.float32 and type(self.constants[name]) is dict
+        return found.astype(np.float64)
+    def whole(self, name, given):
+        """Whole numbers that are an attribute in some versions and an input in others, as a list, or None."""
+        need(given is None or not name, "something is said twice")
+        found = self.array(name)
+        need(found is None and not name or found.dtype in (np.int64, np.int32), "numbers are not whole")
+        return given if found is None else found.ravel().tolist()
+    def compute(self, op, a, inputs, given):
+        """Constants made of constants: what shapes are made by, and weights that are only moved or dequantized."""
+        need(op in COMPUTED and given and all(x is not None for x in given[:2]), "%s of constants is not known", op)
+        x, axis, whole = given[0], a.get("axis", 0), all(x is not None and x.dtype == np.int64 for x in given)
+        if op == "Identity": return x
+        if op == "Transpose": return x.transpose(a.get("perm"))
+        if op == "Gather": return x.take(self.inside(given[1], x.shape[axis]), axis)
+        if op == "Concat": return np.concatenate(given, axis)
+        if op == "Reshape": return x.reshape([int(d) or x.shape[i] for i, d in enumerate(given[1])])
+        if op in ("Squeeze", "Unsqueeze"):
+            axes = self.whole(inputs[1] if len(inputs) > 1 else "", a.get("axes"))
+            return x.squeeze(axes and tuple(axes)) if op == "Squeeze" else np.expand_dims(x, tuple(axes))
+        if op == "Slice":
+            for axis, part in self.slices(x.shape, a, inputs): x = x.take(part, axis)
+            return x
+        if op == "Cast":
+            need(whole and a["to"] in (6, 7) and (abs(x) < 2**31).all(), "Cast of constants is not known")
+            return x.astype(np.int64)
+        if op == "DequantizeLinear":
+            scale, zero, axis = given[1], given[2] if len(given) > 2 else np.zeros((), x.dtype), a.get("axis", 1)
+            need(scale.dtype == np.float32 and zero is not None and zero.dtype == x.dtype and scale.ndim < 2 and
+                 (zero.shape == scale.shape or not zero.ndim), "odd scales")
+            shape = [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)] if scale.size > 1 else [1] * x.ndim
+            need(scale.size in (1, x.shape[axis] if scale.size > 1 else 1), "odd scales")
+            found = x.astype(np.int64) - (zero.reshape(shape) if zero.size > 1 else zero.ravel()).astype(np.int64)
+            need(x.dtype in (np.int8, np.uint8, np.int32) and (abs(found) < 2**24).all(), "large numbers to dequantize")
+            return (found * scale.reshape(shape).astype(np.float64)).astype(np.float32)  # The product is exact
+        need(whole and all((abs(x) < 2**31).all() for x in given), "%s of such constants is not known", op)
+        if op == "Div": need((given[0] >= 0).all() and (given[1] > 0).all(), "a quotient that is not certain")
+        return {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.floor_divide}[op](*given)
+    def inside(self, index, extent):
+        need(index.dtype in (np.int64, np.int32) and ((index >= -extent) & (index < extent)).all(), "an odd index")
+        return index % extent
+    def slices(self, shape, a, inputs):
+        """For each axis that a Slice is along, which of its places stay."""
+        names = zip(inputs[1:] + [""] * 4, ("starts", "ends", "axes", ""))
+        starts, ends, axes, steps = (self.whole(name, a.get(attribute)) for name, attribute in names)
+        steps, axes = steps or [1] * len(starts), axes or [*range(len(starts))]
+        need(len(starts) == len(ends) == len(axes) == len(steps) == len({axis % len(shape) for axis in axes}) and
+             all(-len(shape) <= axis < len(shape) for axis in axes), "an odd Slice")
+        return [(axis % len(shape), np.arange(shape[axis])[x:y:z]) for axis, x, y, z in zip(axes, starts, ends, steps)]
+    def make(self, op, a, inputs, outputs, slots):
+        values, name = [self.names[i] for i in inputs if i in self.names], outputs[0]
+        if op == "Shape": return self.constants.update({name: np.array(self.names[inputs[0]][1], np.int64)})
+        if not values:
+            return self.constants.update({name: self.compute(op, a, inputs, [self.array(i) for i in inputs])})
+        need(inputs[0] in self.names or op in ("Add", "Sub", "Mul"), "operator %s is not known for such operands", op)
+        need(len(values) == 1 or op == "Concat" or op in ("Add", "Sub") and values[0][1] == values[1][1],
+             "operator %s is not known for several values", op)
+        self.plain &= op in PLAIN and a.get("to", 1) == a.get("alpha", 1.0) == a.get("beta", 1.0) == 1
+        (source, shape), rank = values[0], len(values[0][1])
+        size, extents, old = math.prod(shape), shape[2:], self.values[source].axis
+        numbers, inputs = np.arange(size).reshape(shape), inputs + [""] * 5
+        def add(made, kind, axis=old, output=name, sources=(source,), **what):
+            if kind != "picked" or tuple(made) != shape or op == "Concat" or (what["index"] != numbers.ravel()).any():
+                self.add(output, made, kind, sources, axis, op, **what)
+            else: self.names[output] = source, shape  # Where nothing is moved, nothing is made
+        def pick(places, output=name):  # Some places along some axes
+            every = [np.asarray(places.get(i, range(d))) for i, d in enumerate(shape)]
+            add([len(x) for x in every], "picked", output=output, index=lattice(shape, every)[0])
+        def axes(given, least=1, of=rank):
+            found = None if given is None else [axis % of for axis in given if -of <= axis < of]
+            need(found and len(set(found)) == len(given) and min(found) >= least, "%s along odd axes", op)
+            return found
+        if op == "Identity" or op == "Cast" or op == "Dropout":
+            need(op != "Cast" or a["to"] in (1, 10, 11), "Cast to odd numbers")
+            need(not inputs[2], "Dropout that may be training")
+            self.names[name] = source, shape
+        elif op == "Relu": add(shape, "relu")
+        elif op in ("Add", "Sub") and len(values) == 2:
+            sources = tuple(self.names[i][0] for i in inputs[:2])
+            add(shape, "added", sources=sources, sign=-1 if op == "Sub" else 1)
+        elif op in ("Add", "Sub", "Mul", "Div"):
+            first = inputs[0] in self.names
+            constant, one = self.floats(inputs[first]), -1.0 if op == "Sub" and not first else 1.0
+            need(op != "Div" or constant.all(), "something is divided by 0")
+            self.plain &= op != "Div" or bool((abs(constant) >= 2.0**-126).all())
+            add(shape, "scaled", factor=constant if op == "Mul" else one, divisor=constant if op == "Div" else 1.0,
+                bias=constant * (-1.0 if op == "Sub" and first else 1.0) if op in ("Add", "Sub") else 0.0)
+        elif op == "BatchNormalization":
+            scale, bias, mean, variance = (self.floats(i) for i in inputs[1:5])
+            need(scale.shape == bias.shape == mean.shape == variance.shape == shape[1:2], "an odd BatchNormalization")
+            factor = scale / np.sqrt(variance + a.get("epsilon", float(np.float32(1e-5))))
+            along = [-1] + [1] * (rank - 2)
+            add(shape, "scaled", factor=factor.reshape(along), bias=(bias - mean * factor).reshape(along), divisor=1.0)
+        elif op in ("Gemm", "MatMul"):
+            weights = self.floats(inputs[1]) * a.get("alpha", 1.0)
+            weights = weights.T if a.get("transB") else weights
+            bias = self.floats(inputs[2]) * a.get("beta", 1.0) if inputs[2] else 0.0
+            need(weights.ndim == 2 and rank > 1 and (op == "MatMul" or rank == 2) and len(weights) == shape[-1],
+                 "%s of such shapes is not known", op)
+            made = (*shape[:-1], weights.shape[1])
+            add(made, "sums", len(made) - 1, index=numbers.reshape(-1, shape[-1]).T[None], weights=weights.T[None],
+                place=np.arange(math.prod(made)).reshape(-1, made[-1]).T[None], bias=bias, divisor=1.0)
+        elif op in ("Conv", "ConvTranspose"):
+            weights, group, count = self.floats(inputs[1]), a.get("group", 1), shape[1]
+            kernel, bias = [*weights.shape[2:]], self.floats(inputs[2]) if inputs[2] else np.zeros(())
+            need(rank > 2 and weights.ndim == rank and a.get("kernel_shape", kernel) == kernel and group > 0 and
+                 count % group == 0 == len(weights) % group and
+                 count == (weights.shape[1] * group if op == "Conv" else len(weights)), "%s of odd shapes", op)
+            places, _, made = windows(op, a, kernel, extents)
+            if op == "Conv": weights = weights.reshape(group, len(weights) // group, -1)
+            else:
+                weights = weights.reshape(group, count // group, weights.shape[1], -1).swapaxes(1, 2)
+                weights = weights.reshape(group, weights.shape[1], -1)
+            filters, found = group * weights.shape[1], lattice(extents, places)
+            index = np.where(found < 0, -1, found + np.arange(count)[:, None, None] * math.prod(extents))
+            need(bias.shape in ((), (filters,)), "%s with an odd bias", op)
+            add((1, filters, *made), "sums", 1, index=index.reshape(group, -1, found.shape[1]), weights=weights,
+                place=np.arange(filters * math.prod(made)).reshape(*weights.shape[:2], -1),
+                bias=bias.reshape([-1] + [1] * (rank - 2)), divisor=1.0)
+        elif op in ("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool"):
+            need(rank > 2, "%s of odd shapes", op)
+            every, ends = [np.arange(d)[:, None] for d in extents], [(0, d) for d in extents]
+            places, ends, made = (every, ends, [1] * (rank - 2)) if "Global" in op else windows(
+                op, a, a["kernel_shape"], extents)
+            found = lattice(extents, places)
+            index = np.where(found < 0, -1, found + np.arange(shape[1])[:, None, None] * math.prod(extents))
+            index = index.swapaxes(0, 1).reshape(len(found), -1)
+            if op in ("MaxPool", "GlobalMaxPool"):  # What is missing is replaced by something that is there
+                need((index.max(axis=0) >= 0).all(), "%s has a window of nothing", op)
+                add((1, shape[1], *made), "largest", index=np.where(index < 0, index.max(axis=0), index))
+            else:
+                counts = np.ones(1)  # Of each window, what is in the axis, or in its padding too
+                for place, (begin, end), d in zip(places, ends, extents):
+                    begin, end = (begin, end) if a.get("count_include_pad") else (0, d)
+                    counts = np.outer(counts, ((place >= begin) & (place < end)).sum(axis=0)).ravel()
+                need(counts.all(), "%s has a window of nothing", op)
+                add((1, shape[1], *made), "sums", index=index[None], weights=np.ones((1, 1, len(index))), bias=0.0,
+                    place=np.arange(index.shape[1])[None, None], divisor=counts.reshape(made))
+        elif op in ("ReduceMean", "ReduceSum"):
+            along = axes(self.whole(inputs[1], a.get("axes")))
+            index = np.moveaxis(numbers, along, range(len(along))).reshape(math.prod(shape[i] for i in along), -1)
+            kept, keep = [i for i in range(rank) if i not in along], a.get("keepdims", 1)
+            made = [1 if i in along else d for i, d in enumerate(shape) if keep or i in kept]
+            axis = old if keep else kept.index(old) if old in kept else len(kept) - 1
+            add(made, "sums", axis, index=index[None], weights=np.ones((1, 1, len(index))), bias=0.0,
+                place=np.arange(index.shape[1])[None, None], divisor=float(len(index)) if op == "ReduceMean" else 1.0)
+        elif op == "Concat":
+            [axis], starts = axes([a["axis"]]), np.cumsum([0] + [math.prod(s) for _, s in values])
+            need(not any(inputs[len(values):]), "Concat of values and constants")
+            index = np.concatenate([np.arange(math.prod(s)).reshape(s) + i for (_, s), i in zip(values, starts)], axis)
+            add(index.shape, "picked", sources=tuple(v for v, _ in values), index=index.ravel())
+        elif op == "Pad":
+            pads, value = self.whole(inputs[1], a.get("pads")), self.array(inputs[2])
+            need(value is None or value.size == 1 and not value.any(), "Pad with something else than zeros")
+            along = axes(self.whole(inputs[3], None), 0) if inputs[3] else [*range(rank)]
+            need(pads and len(pads) == 2 * len(along), "an odd Pad")
+            pads = {axis: (x, y) for axis, x, y in zip(along, pads, pads[len(along):])}
+            need(not any(pads.get(0, ())), "Pad of the batch")
+            pick({axis: np.arange(-x, shape[axis] + y) for axis, (x, y) in pads.items()})
+        elif op == "Slice":
+            places = dict(self.slices(shape, a, inputs))
+            need(len(places.get(0, [0])) == 1, "Slice of the batch")
+            pick(places)
+        elif op == "Split":
+            [axis], sizes = axes([a.get("axis", 0)]), self.whole(inputs[1], a.get("split"))
+            need(sizes or shape[axis] % len(slots) == 0, "Split into uneven parts")
+            sizes = sizes or [shape[axis] // len(slots)] * len(slots)
+            need(len(sizes) == len(slots) == a.get("num_outputs", len(slots)) and min(sizes) > 0 and
+                 sum(sizes) == shape[axis], "an odd Split")
+            for output, start, count in zip(slots, np.cumsum([0] + sizes).tolist(), sizes):
+                if output: pick({axis: range(start, start + count)}, output)
+        elif op == "Gather":
+            [axis], index = axes([a.get("axis", 0)]), self.array(inputs[1])
+            index = numbers.take(self.inside(index, shape[axis]), axis)
+            need(self.array(inputs[1]).ndim == 1, "Gather of such indices is not known")
+            add(index.shape, "picked", index=index.ravel())
+        elif op in ("Resize", "Upsample"):
+            at = 1 if op == "Upsample" or self.opsets.get("", self.opsets.get("ai.onnx", 0)) < 11 else 2
+            scales, sizes = self.array(inputs[at]), self.whole(inputs[3], None) if at == 2 else None
+            scales = a.get("scales") if op == "Upsample" and "scales" in a else scales
+            modes = (a.get("coordinate_transformation_mode", "half_pixel" if at == 2 else "asymmetric"),
+                     a.get("nearest_mode", "round_prefer_floor" if at == 2 else "floor"))
+            need(a.get("mode", "nearest") == "nearest" and (modes == ("asymmetric", "floor") or modes[0] in (
+                 "half_pixel", "pytorch_half_pixel") and modes[1].startswith("round_prefer_")), "odd places of %s", op)
+            need((sizes is None) != (scales is None or not len(scales)), "odd scales")
+            factors = np.array(sizes) / shape if sizes else np.asarray(scales, np.float64)
+            need(len(factors) == rank and factors[0] == 1 <= factors.min() and (factors == np.floor(factors)).all(),
+                 "%s by other than whole factors", op)
+            pick({i: np.arange(d * int(f)) // int(f) for i, (d, f) in enumerate(zip(shape, factors))})
+        elif op == "Transpose":
+            perm = a.get("perm", [*range(rank)][::-1])
+            need(sorted(perm) == [*range(rank)] and perm[0] == 0, "Transpose of the batch")
+            index = numbers.transpose(perm)
+            add(index.shape, "picked", perm.index(old), index=index.ravel())
+        else:  # Nothing but the shape
+            need(op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"), "operator %s is not known for values", op)
+            axis = a.get("axis", 1)
+            if op == "Reshape": made = [int(d) or shape[i] for i, d in enumerate(self.whole(inputs[1], None))]
+            elif op == "Flatten": made = [math.prod(shape[:axis]), math.prod(shape[axis:])]
+            else:
+                given = self.whole(inputs[1], a.get("axes"))
+                along = axes(given, of=rank + len(given or ()) if op == "Unsqueeze" else rank)
+                need(op == "Unsqueeze" or all(shape[i] == 1 for i in along), "Squeeze of more than 1")
+                made = [d for i, d in enumerate(shape) if i not in along]
+                if op == "Unsqueeze": made = np.expand_dims(numbers, tuple(along)).shape
+            made = numbers.reshape(made).shape
+            fits = [i for i in range(1, len(made)) if made[i] == shape[old] and
+                    math.prod(made[i + 1:]) == math.prod(shape[old + 1:])]
+            add(made, "picked", (fits + [len(made) - 1])[0], index=numbers.ravel())
+def short(x, up):
+    """Numbers rounded up, or down, to about 160 bits for the largest one. What is shorter stays as it is."""
+    size = int(np.abs(x.n).max()) * x.unit.numerator
+    ratio = x.unit / Fraction(2)**(size.bit_length() - x.unit.denominator.bit_length() - 160)
+    if not size or ratio.denominator == 1: return x
+    n = x.n * ratio.numerator
+    return Exact(-(-n // ratio.denominator) if up else n // ratio.denominator, x.unit / ratio)
+def pair(a, b): return smaller(a, b), larger(a, b)
+def gather(parts, index):  # Elements of several arrays, numbered one after the other. That of -1 is 0
+    return merge(lambda *x: np.concatenate([*x, [0]])[index], *parts)
+def dots(w, x):
+    """For each group, a matrix times another. For few rows, entry by entry; else in parts that fit into memory."""
+    found, step = np.zeros((*w.shape[:2], x.n.shape[2]), object), max(2**18 // max(w.shape[2], 1), 1)
+    if w.shape[1] < 4:
+        for t in range(w.shape[2]): found += w[:, :, t, None] * x.n[:, t, None]
+    else:
+        for g, at in ((g, at) for g in range(len(w)) for at in range(0, found.shape[2], step) if w.shape[2]):
+            found[g, :, at:at + step] = product(w[g], x.n[g, :, at:at + step])
+    return found
+def sums(weights, index, place, lo, hi):
+    """Between what sums lie, as in `Channels`, of parts whose elements lie between others."""
+    used = np.flatnonzero((weights.n != 0).any(axis=(0, 1)))
+    w, index, unit = weights.n[:, :, used], index[:, used], weights.unit / 2
+    middle, reach = (gather([part], index) for part in (lo + hi, hi - lo))
+    middle, reach = Exact(dots(w, middle), middle.unit * unit), Exact(dots(np.abs(w), reach), reach.unit * unit)
+    back = np.argsort(place, axis=None)
+    return [Exact(x.n.ravel()[back], x.unit) for x in (middle - reach, middle + reach)]
+def over(low, high, divisor):
+    """A range over doubles, rounded outward."""
+    if (divisor == 1).all(): return low, high
+    c = exact(divisor)
+    a, b = pair(low * exact(np.sign(divisor)), high * exact(np.sign(divisor)))
+    a, b = (Exact(x.n << 160, x.unit / c.unit / 2**160) for x in (a, b))
+    return Exact(a.n // np.abs(c.n), a.unit), Exact(-(-b.n // np.abs(c.n)), b.unit)
+def channel_ranges(net, lo, hi):
+    """Step 8: the range of every value by interval arithmetic."""
+    for value in net.values[1:]:
+        low, high = ([x[v] for v in value.sources] for x in (lo, hi))
+        if value.kind == "relu": low, high = low[0].clip(), high[0].clip()
+        elif value.kind == "picked": low, high = gather(low, value.index), gather(high, value.index)
+        elif value.kind == "largest":
+            low, high = (merge(lambda x: x[value.index].max(axis=0), x[0]) for x in (low, high))
+        elif value.kind == "added": low, high = added(value, low, high)
+        else:
+            if value.kind == "sums": low, high = sums(exact(value.weights), value.index, value.place, low[0], high[0])
+            else: low, high = pair(exact(value.factor) * low[0], exact(value.factor) * high[0])
+            low, high = over(low + exact(value.bias), high + exact(value.bias), value.divisor)
+        lo, hi = lo + [short(low, False)], hi + [short(high, True)]
+    return lo, hi
+def added(value, low, high):
+    return (low[0] + low[1], high[0] + high[1]) if value.sign > 0 else (low[0] - high[1], high[0] - low[1])
+def stand(first, second, said):
+    """Step 8: the element of the first network that each element of each value of the second one stands for."""
+    kept = {}
+    for name, digits in said:
+        prove(name in first.names, "'%s' is no value with channels", name)
+        v = first.names[name][0]
+        count = first.values[v].shape[first.values[v].axis]
+        prove(v not in kept and len(digits) == (count + 3) // 4 and not digits.strip("0123456789abcdefABCDEF"),
+              "'%s' is there twice, or does not have so many channels", name)
+        kept[v] = np.flatnonzero([int(digit, 16) >> bit & 1 for digit in digits for bit in (3, 2, 1, 0)][:count])
+        prove(len(kept[v]), "no channel of '%s' stays", name)
+    prove(first.outputs == second.outputs and [(x.op, x.kind, x.sources) for x in first.values] ==
+          [(x.op, x.kind, x.sources) for x in second.values], "the networks do not have the same nodes")
+    found = []
+    for v, (x, y) in enumerate(zip(first.values, second.values)):
+        numbers = np.arange(x.size).reshape(x.shape)
+        numbers = numbers.take(kept[v], x.axis) if v in kept else numbers
+        prove(numbers.shape == y.shape and (numbers.size == x.size or v not in [0, *first.outputs]),
+              "value %d has a shape that does not fit its channels", v)
+        found.append(numbers.ravel())
+    return found
+def matched(x, y, there, here):
+    """For sums in place of others: the weights of the second network less those of the first, where terms that are
+    not there have the weight 0, and the `index` and `place` of all these terms. None if the groups of the second
+    network are not parts of those of the first one, or their windows are others."""
+    g, r, p = np.unravel_index(np.argsort(x.place, axis=None)[here[y.place]], x.place.shape)
+    g, r, p = g[:, 0, 0], r[:, :, 0], p[0, 0]
+    if not np.array_equal(x.place[g[:, None, None], r[:, :, None], p], here[y.place]): return None
+    index, rows, mine, yours = x.index[g][:, :, p], there[y.index], exact(y.weights), exact(-x.weights)
+    count, alone = index.shape[1], rows.shape[2] == 1  # Of a single element, there is no other window
+    spread = np.zeros((*r.shape, count + alone * rows.shape[1]), object)
+    for i, (terms, wanted) in enumerate(zip(index, rows)):
+        known = {row.tobytes(): t for t, row in enumerate(terms)}
+        found = [known.get(row.tobytes(), count + t if alone else -1) for t, row in enumerate(wanted)]
+        used = [t for t, row in enumerate(wanted) if row.max() >= 0]  # The others read nothing but padding
+        if any(found[t] < 0 for t in used) or len({found[t] for t in used}) < len(used): return None
+        spread[i][:, [found[t] for t in used]] = mine.n[i][:, used]
+    padded = np.concatenate([yours.n[g[:, None], r], np.zeros((*r.shape, alone * rows.shape[1]), object)], 2)
+    index = np.concatenate([index, rows], 1) if alone else index
+    return Exact(spread, mine.unit) + Exact(padded, yours.unit), index, y.place
+def wide(x):
+    """Sums in a single group, where the weights of other groups are 0."""
+    groups, rows, terms = x.weights.shape
+    weights = np.zeros((groups, rows, groups, terms))
+    weights[range(groups), :, range(groups)] = x.weights
+    index, place = x.index.reshape(1, groups * terms, -1), x.place.reshape(1, groups * rows, -1)
+    return Record(weights=weights.reshape(1, groups * rows, -1), index=index, place=place)
+def apart(x):
+    """The same sums with a group of its own for each window."""
+    x, count = wide(x), x.index.shape[2]
+    prove(x.weights.size * count < 2**23, "sums over other windows, of too many numbers")
+    return Record(weights=x.weights.repeat(count, 0), index=x.index[0].T[:, :, None], place=x.place[0].T[:, :, None])
+def rectified(l, u, m, n):
+    """Step 8: the difference of ReLUs of numbers in a range, whose differences lie between others."""
+    def difference(l, u, m, n):
+        off, on, none = np.maximum(u, u + n) <= 0, np.minimum(l, l + m) >= 0, (m == 0) & (n == 0)
+        most = np.where(off, 0, np.where(on, n, np.maximum(n, 0)))
+        least = np.where(off, 0, np.where(on, m, np.minimum(m, 0)))
+        most = np.minimum(most, np.maximum(u + n, 0) - np.maximum(l, 0))
+        least = np.maximum(least, np.maximum(l + m, 0) - np.maximum(u, 0))
+        return np.array([np.where(none, 0, least), np.where(none, 0, most)], object)
+    return [merge(difference, l, u, m, n)[i] for i in (0, 1)]
+def differences(first, second, said, lo, hi):
+    """Step 8: how far each output may move, and the ranges of the second network's values. `low` and `high` are bounds
+    of the differences of its values."""
+    low, high, stands = [], [], stand(first, second, said)
+    for v, (x, y, here) in enumerate(zip(first.values, second.values, stands)):
+        starts = np.cumsum([0] + [first.values[s].size for s in x.sources])
+        there = np.concatenate([stands[s] + start for s, start in zip(x.sources, starts)] + [[-1]])
+        m, n = [low[s] for s in x.sources], [high[s] for s in x.sources]
+        l, u = [lo[s] for s in x.sources], [hi[s] for s in x.sources]
+        prove(np.array_equal(there[y.index], x.index[..., here]) if x.kind in ("picked", "largest") else
+              x.kind == "sums" or
+              all(np.array_equal(stands[s], here) for s in x.sources), "value %d does not read what it should read", v)
+        if x.kind == "input": m, n = nothing(y.size), nothing(y.size)
+        elif x.kind == "relu": m, n = rectified(l[0][here], u[0][here], m[0], n[0])
+        elif x.kind == "added":
+            prove(x.sign == y.sign, "value %d is another sum", v)
+            m, n = added(y, m, n)
+        elif x.kind == "picked": m, n = gather(m, y.index), gather(n, y.index)
+        elif x.kind == "largest":
+            m, n = merge(lambda x: x[y.index].min(axis=0), m[0]), merge(lambda x: x[y.index].max(axis=0), n[0])
+        else:
+            prove(np.array_equal(y.divisor, x.divisor[here]), "value %d is divided by something else", v)
+            if x.kind == "scaled":
+                factor = exact(y.factor)
+                other, (m, n) = factor - exact(x.factor)[here], pair(factor * m[0], factor * n[0])
+                least, most = pair(other * l[0][here], other * u[0][here])
+            else:
+                terms = matched(x, y, there, here) or matched(
+                    wide(x), wide(y), there, here) or matched(apart(x), apart(y), there, here)
+                prove(terms, "value %d is a sum over other windows", v)
+                least, most = sums(*terms, l[0], u[0])
+                m, n = sums(exact(y.weights), y.index, y.place, m[0], n[0])
+            moved = exact(y.bias) - exact(x.bias)[here]
+            m, n = over(m + least + moved, n + most + moved, y.divisor)
+        low, high = low + [short(m, False)], high + [short(n, True)]
+    ranges = [[x[here] + d for x, here, d in zip(bounds, stands, moved)] for bounds, moved in ((lo, low), (hi, high))]
+    return [larger(-low[o], high[o]) for o in second.outputs], ranges
+def channel_single(net, lo, hi):
+    """Step 7: how far each output can be off that is computed in single precision, rounded up."""
+    tiny, errors = exact(2.0**-126), [nothing(net.values[0].size)]
+    for value in net.values[1:]:
+        given = [errors[s] for s in value.sources]
+        if value.kind == "relu": error = given[0] + tiny
+        elif value.kind == "picked":
+            error = gather(given, value.index)
+            if value.op in ("Concat", "Pad", "Slice", "Split"): error += tiny  # It may be written in another way
+        elif value.kind == "largest": error = merge(lambda x: x[value.index].max(axis=0), given[0]) + tiny
+        else:
+            sizes = [larger(abs(lo[s]), abs(hi[s])) + error for s, error in zip(value.sources, given)]
+            if value.kind == "added": bias, factors = nothing(value.size), [exact(np.ones(value.size))] * 2
+            elif value.kind == "scaled":
+                bias, divisor = exact(value.bias), np.abs(value.divisor)
+                factors = [exact(np.where(divisor == 1, np.abs(value.factor), np.nextafter(1 / divisor, np.inf)))]
+            else: weights, bias, factors = exact(np.abs(value.weights)), exact(value.bias), None
+            def total(x, ones=False):  # Sums of operands times weights without signs, or times 1 if these are not 0
+                if factors: return sum((Exact((f.n != 0).astype(object)) * y if ones else f * y
+                                        for f, y in zip(factors, x)), nothing(value.size))
+                w = Exact((weights.n != 0).astype(object)) if ones else weights
+                return sums(w, value.index, value.place, x[0], x[0])[1]
+            size, count = abs(bias) + total(sizes), total([exact(np.ones(len(x.n))) for x in given], True)
+            count = count.n * count.unit.numerator // count.unit.denominator
+            given, sizes, n = [x + tiny for x in given], [x + tiny for x in sizes], count + 1
+            prove(((size - exact(2.0**127 * (1 - 2.0**-24))).n <= 0).all() and n.max() < 2**23, "a float may overflow")
+            error = total(given) + tiny * (total(sizes, True) + Exact(2 * n))
+            error += (size + error) * Exact(-(-(n << 80) // (2**24 - n)), Fraction(1, 2**80))
+            still = (count == 0) & ((bias.n == 0) | ((abs(bias) - tiny).n >= 0))
+            error = Exact(np.where(still, 0, error.n), error.unit)
+        errors.append(short(error, True))
+    return [errors[v] for v in net.outputs]
 # What a certificate looks like. A tuple is a list of just these items, and fields with a star may be missing.
 def either(*schemas): return lambda x: any(fits(x, schema) for schema in schemas)
 TILT = {"layer": int, "position": str, "on": str, "softness": float}
@@ -178,10 +671,13 @@ LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
          "facts*": [{"unit": int, "side": either("lower", "upper"), "tree": TREE}], "claims*": [(int, CLAIM)]}
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
+CHANNEL_LINK = {"channels": [(str, str)], "network*": str}
 COMMON = {"format": "leo certificate", "first": str, "second": str, "links": [either(LINK, {**LINK, "network": str})],
           "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}}
 CERTIFICATE = either({**COMMON, "version": 1, "delta": [float]},
-                     {**COMMON, "version": 2, "delta": [BOUND], "delta_f32*": [BOUND]})
+                     {**COMMON, "version": 2, "delta": [BOUND], "delta_f32*": [BOUND]},
+                     {**COMMON, "version": 3, "delta": [BOUND], "delta_f32*": [BOUND],
+                      "links": [either(LINK, {**LINK, "network": str}, CHANNEL_LINK)]})
 def fits(x, schema):
     """Whether what was read fits a schema. Whole numbers count something: they are never negative."""
     if isinstance(schema, dict):
@@ -392,12 +888,20 @@ def single(net, lo, hi):
         still = (count == 0) & ((value.constant.n == 0) | ((abs(value.constant) - tiny).n >= 0))
         errors.append(Exact(np.where(still, 0, error.n), error.unit))
     return [errors[v] for v in net.outputs]
-def load(data, cache={}):  # The hash of an ONNX file, and the network in it
+def dense(data):
+    """A network for links about units, which are refused if there are none of such a network."""
+    try: return Network(data)
+    except Exception as error:
+        try: odd = {value.op for value in Channels(data).values}.intersection(WINDOWED)
+        except Exception: raise error
+        prove(not odd, "something is said of units of a network with %s", " ".join(odd))
+        raise
+def load(data, road, cache={}):  # The hash of an ONNX file, and the network in it, as a link needs it
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     key = hashlib.sha256(data).hexdigest()
-    return key, cache.setdefault(key, cache.get(key) or Network(data))
-def between(digits):  # The same for a file within a certificate
-    try: return load(bytes.fromhex(digits))
+    return key, cache.setdefault((key, road), cache.get((key, road)) or road(data))
+def between(digits, road):  # The same for a file within a certificate
+    try: return load(bytes.fromhex(digits), road)
     except Exception as error: raise Refused("a link leads to no network: %s" % error) from error
 def equal(x, y): return x.n.shape == y.n.shape and not (x - y).n.any()
 def same(a, b):
@@ -412,8 +916,12 @@ def check(*paths):
                    object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
     need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
     links, domain = c["links"], c["domain"]
+    need(any("channels" in link for link in links) == (c["version"] == 3), "version 3 is that of links about channels")
     prove(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
-    keys, nets = zip(load(model), *(between(link["network"]) for link in links[:-1]), load(small))
+    roads, inner = [Channels if "channels" in link else dense for link in links], [x["network"] for x in links[:-1]]
+    pairs = [(between(inner[i - 1], road) if i else load(model, road),
+              between(inner[i], road) if i < len(inner) else load(small, road)) for i, road in enumerate(roads)]
+    keys, nets = zip(*(x for two in pairs for x in two))
     prove((keys[0], keys[-1]) == (c["first"], c["second"]), "the certificate is of other files: the hashes differ")
     sizes = [[n.values[0].size] + [n.values[o].size for o in n.outputs] for n in nets]
     prove(nets[0].interface == nets[-1].interface and all(s == sizes[0] for s in sizes) and
@@ -425,7 +933,13 @@ def check(*paths):
           for d, x in zip(said, total)), "odd deltas")
     prove("delta_f32" not in c or nets[0].plain and nets[-1].plain, "delta_f32 of a file that is not in single precision")
     errors = []
-    for first, second, link in zip(nets, nets[1:], links):
+    for (_, first), (_, second), link in ((*two, link) for two, link in zip(pairs, links)):
+        if "channels" in link:
+            found = channel_ranges(first, [exact(lo)], [exact(hi)])
+            errors = channel_single(first, *found) if link is links[0] and "delta_f32" in c else errors
+            moved, last = differences(first, second, link["channels"], *found)
+            total = [a + b for a, b in zip(total, moved)]
+            continue
         prove([len(link["layers"])] + [len(roles) for roles in link["roles"]] ==
               [len(first.layers)] + [second.values[v].size for v in second.layers], "other layers or units")
         found = ranges(first, link["layers"], [exact(lo)], [exact(hi)])
@@ -434,7 +948,8 @@ def check(*paths):
         if not same(first, second):
             moved, last = distances(first, second, link, *found)
             total = [a + b for a, b in zip(total, moved)]
-    errors = [a + b for a, b in zip(errors, single(nets[-1], *last))] if "delta_f32" in c else [nothing(1) for _ in total]
+    end = (channel_single if "channels" in links[-1] else single)(nets[-1], *last) if "delta_f32" in c else []
+    errors = [a + b for a, b in zip(errors, end)] if "delta_f32" in c else [nothing(1) for _ in total]
     for i, (x, error) in enumerate(zip(total, errors)):
         for name, said, bound in ("delta", c["delta"][i], x), ("delta_f32", deltas[i], x + error):
             over = (bound - exact(np.broadcast_to(said, x.n.shape))).n

@@ -186,6 +186,7 @@ fn files_of_all_kinds() -> Vec<(&'static str, Vec<u8>)> {
 /// Files that are what their names say, and hold what Leo does not take.
 fn networks_that_are_refused() -> Vec<(&'static str, Vec<u8>)> {
     vec![
+        ("lstm.onnx", with(|g| g.node[1].op_type = Some("LSTM".into()))),
         ("conv.onnx", with(|g| g.node[1].op_type = Some("Conv".into()))),
         ("inner_tanh.onnx", with(|g| g.node[2].op_type = Some("Tanh".into()))),
         ("nan.onnx", with(|g| g.initializer[0].raw_data = Some(f32::NAN.to_le_bytes().repeat(6).into()))),

@@ -181,6 +181,92 @@ fn what_leo_compresses_runs_in_onnx_runtime() -> Anything {
     assert_run_alike(folder.path(), &runs)
 }
 
+/// Random networks of all operators with windows: as ONNX Runtime computes them, and smaller with the same answers.
+/// (Set LEO_CONVOLUTIONS for more of them.)
+#[test]
+fn convolutional_networks_agree_with_onnx_runtime() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    let count = std::env::var("LEO_CONVOLUTIONS").unwrap_or_else(|_| "120".to_owned());
+    let Some(names) = python("convolutions.py", &[folder.path().to_owned(), PathBuf::from(&count)])? else {
+        return Ok(());
+    };
+    let (mut runs, mut cases, mut smaller) = (Vec::new(), Vec::new(), 0);
+    for (index, name) in names.lines().enumerate() {
+        let [before, after] = ["onnx", "small.onnx"].map(|suffix| path(&format!("{name}.{suffix}")));
+        let [samples, expected] = ["x", "y"].map(|which| path(&format!("{name}.{which}.npy")));
+        assert_runs_like(&before, &samples, None, &expected, 1e-5)?;
+        let [from, to] = [&before, &after].map(|path| path.to_string_lossy().into_owned());
+        let align = (1 + index % 4).to_string();
+        leo(&["compress", &from, "-o", &to, "--domain=-1,1", "--align", &align])?;
+        leo(&["check", &from, &to, "--exact"])?;
+        let units =
+            |path: &Path| Ok::<usize, Box<dyn std::error::Error>>(Model::load(path)?.network().hidden().iter().sum());
+        smaller += usize::from(units(&after)? < units(&before)?);
+        let certificate = path(&format!("{name}.small.leo"));
+        cases.extend(mutants(&certificate, index)?.into_iter().map(|changed| [before.clone(), after.clone(), changed]));
+        cases.push([before, after.clone(), certificate]);
+        runs.push((name, [after, samples, path(&format!("{name}.small.npy"))]));
+    }
+    assert_checkers_agree(folder.path(), &cases)?;
+    assert!(runs.len().to_string() == count && smaller * 2 > runs.len(), "{smaller} of {} got smaller", runs.len());
+    assert_run_alike(folder.path(), &runs)
+}
+
+/// Certificates that differ from one in a bit of some channels, in their delta, or in a value that is missing, in files
+/// beside it.
+fn mutants(certificate: &Path, index: usize) -> Anything<Vec<PathBuf>> {
+    let text = std::fs::read_to_string(certificate)?;
+    let mut written = Vec::new();
+    let mut write = |kind: &str, changed: &serde_json::Value| -> Anything {
+        let path = certificate.with_extension(format!("{kind}.leo"));
+        std::fs::write(&path, changed.to_string())?;
+        written.push(path);
+        Ok(())
+    };
+    let original: serde_json::Value = serde_json::from_str(&text)?;
+    let mut smaller = original.clone();
+    for delta in smaller["delta"].as_array_mut().into_iter().flatten() {
+        *delta = serde_json::json!(0.0);
+    }
+    write("delta", &smaller)?;
+    let count = original["links"][0]["channels"].as_array().map_or(0, Vec::len);
+    if let Some(place) = (count > 0).then(|| index % count.max(1)) {
+        let mut flipped = original.clone();
+        let digits = &mut flipped["links"][0]["channels"][place][1];
+        let first = digits.as_str().and_then(|digits| digits.chars().next()?.to_digit(16)).ok_or("digits")?;
+        let rest = digits.as_str().unwrap_or_default()[1..].to_owned();
+        *digits = serde_json::json!(format!("{:x}{rest}", first ^ (8 >> (index % 4))));
+        write("bit", &flipped)?;
+        let mut missing = original.clone();
+        missing["links"][0]["channels"].as_array_mut().ok_or("a list")?.remove(place);
+        write("missing", &missing)?;
+    }
+    Ok(written)
+}
+
+/// What `leo check` and tools/check.py say of each triple of a network, a smaller one and a certificate.
+fn assert_checkers_agree(folder: &Path, cases: &[[PathBuf; 3]]) -> Anything {
+    let list = folder.join("cases");
+    let line = |paths: &[PathBuf; 3]| paths.each_ref().map(|path| path.to_string_lossy()).join("\t");
+    std::fs::write(&list, cases.iter().map(line).collect::<Vec<_>>().join("\n"))?;
+    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/check.py");
+    let interpreter = std::env::var("LEO_PYTHON")?;
+    let output = Command::new(interpreter).arg(checker).arg("--batch").arg(&list).output()?;
+    let answers = String::from_utf8(output.stdout)?;
+    let mut verified = 0;
+    for (case, answer) in cases.iter().zip(answers.lines()) {
+        let [first, second, certificate] = case.each_ref().map(|path| path.as_os_str());
+        let mut leo = Command::new(assert_cmd::cargo::cargo_bin!("leo"));
+        let code = leo.arg("check").args([first, second, certificate]).output()?.status.code();
+        let said = ["verified", "refused", "broken"].iter().position(|word| answer.split('\t').next() == Some(word));
+        assert_eq!(code, said.map(|code| code as i32), "{case:?}: the other checker says {answer}");
+        verified += usize::from(code == Some(0));
+    }
+    assert!(answers.lines().count() == cases.len() && verified < cases.len(), "{answers}");
+    Ok(())
+}
+
 /// The networks that ship give the same answers in ONNX Runtime when they are smaller, and sooner. How much sooner is
 /// printed, not asserted.
 #[test]

@@ -70,6 +70,8 @@ fn plan(command: &str) -> Result<Plan, String> {
         Plan::Instead(missing.fold(command.to_owned(), |text, (option, value)| format!("{text} {option} {value}")))
     };
     Ok(match words[..] {
+        // Somebody else's, and no part of the project: tests/cases.rs has a test for it where it is found.
+        ["leo", ..] if words.contains(&"mlperf-tiny-vww.onnx") => Plan::Not("the network is not part of the project"),
         ["leo", "data", ..] => Plan::Not("it fetches MNIST from elsewhere; tests/training.rs has a test for it"),
         ["leo", "train", ..] => with(&[("--epochs", "1")]),
         ["leo", "reproduce", ..] => {

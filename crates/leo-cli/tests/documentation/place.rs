@@ -63,13 +63,6 @@ impl Place {
             names + "(declare-const Y_0 Real)\n" + &bounds + "(assert (>= Y_0 0))\n",
         )?;
 
-        let mut convolution = proto(&models().join("digits.onnx"))?;
-        let node =
-            convolution.graph.as_mut().and_then(|graph| graph.node.iter_mut().find(|node| node.op_type() == "MatMul"));
-        let node = node.ok_or("a product")?;
-        (node.op_type, node.name) = (Some("Conv".to_owned()), Some("conv1".to_owned()));
-        fs::write(self.path("conv.onnx"), convolution.encode_to_vec())?;
-
         let mut normalised = proto(Path::new(&shipped))?;
         let graph = normalised.graph.as_mut().ok_or("a graph")?;
         let [weight, bias, ..] = &mut graph.initializer[..] else { return Err("weights and biases".into()) };
