@@ -258,3 +258,13 @@ fn convolutional_networks_that_people_ship_are_taken() -> Anything {
     }
     Ok(())
 }
+
+/// Asked for the paper's programs, it must not seem to have used them.
+#[test]
+fn programs_of_a_solver_know_no_convolutions() -> Anything {
+    let Some(path) = shared("networks/mnist-cnn.onnx") else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let output = leo(folder.path(), &["analyze", &path.to_string_lossy(), "--domain", "0,1", "--engine", "milp"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    Ok(())
+}

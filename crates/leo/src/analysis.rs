@@ -151,7 +151,7 @@ pub struct Totals {
 /// Analyses a network: see [`ModelFile::analyze_with`].
 pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> Result<StabilityReport, Error> {
     let start = Instant::now();
-    options.check()?;
+    options.check(file.network())?;
     let samples = options.count_samples(domain)?;
     let search = options.search_file(file, domain)?;
     let observer = Keeper { observer: options.watcher(), file: search.as_ref() };

@@ -133,7 +133,7 @@ pub fn compare(
     on_difference: &mut dyn FnMut(&Furthest) -> Result<(), Error>,
 ) -> Result<Equivalence, Error> {
     let start = Instant::now();
-    options.check()?;
+    files.iter().try_for_each(|file| options.check(file.network()))?;
     let models = files.map(ModelFile::model);
     let names = files.map(|file| file.path().display().to_string());
     check_comparable(files)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use leo_compress::{CompressOptions, Method, Tolerance};
 use leo_formats::onnx::Float;
-use leo_network::{Array, Domain, Observer};
+use leo_network::{Array, Domain, Network, Observer};
 use leo_stability::{AnalysisOptions, Checkpoint, Engine, HAS_SOLVER};
 
 use crate::samples::check_labels;
@@ -210,8 +210,8 @@ impl Options {
         counted.map_err(|error| error.about("samples"))
     }
 
-    /// Sees to it that what is asked for makes sense, and can be done by this build.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Sees to it that what is asked for makes sense, and can be done by this build, for a network.
+    pub(crate) fn check(&self, network: &Network) -> Result<(), Error> {
         let is_amount = |amount: f64| amount > 0.0 && amount.is_finite();
         let wrong = match self.tolerance {
             Some(Tolerance::Absolute(amount) | Tolerance::Relative(amount)) if !is_amount(amount) => {
@@ -219,6 +219,10 @@ impl Options {
             }
             _ if self.allow_noise.is_some_and(|factor| factor.is_nan() || factor < 1.0) => {
                 "the noise that is allowed should be 1 or a number above 1".to_owned()
+            }
+            _ if !network.is_dense() && self.engine == Engine::Milp => {
+                "programs of a solver know dense layers alone: of convolutions, intervals and points are all that is tried"
+                    .to_owned()
             }
             _ if !HAS_SOLVER && (self.engine == Engine::Milp || self.trust_solver) => {
                 "this Leo was built without the solver HiGHS (the feature `highs`), which is needed here".to_owned()

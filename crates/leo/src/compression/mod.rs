@@ -57,7 +57,7 @@ struct PointComparison {
 /// Compresses a file on a domain: see [`ModelFile::compress_with`].
 pub(crate) fn compress(source: &ModelFile, domain: &Domain, options: &Options) -> Result<Compression, Error> {
     let start = Instant::now();
-    options.check()?;
+    options.check(source.network())?;
     let samples = options.count_samples(domain)?;
     options.check_labels(samples)?;
     let original = source.document()?;
