@@ -3,7 +3,7 @@
 //! What treats channels one by one (activations, pools, additions, kernels with a group for each channel) has them in
 //! common with what it reads; where branches meet in a sum, they have them in common, too. Such channels are one
 //! *group*, and leave together or not at all: a row of weights before, columns of weights after, and numbers in
-//!  between.
+//! between.
 //!
 //! A channel *stands for* nothing if it is 0 everywhere, and for a constant if it is that everywhere, up to what nobody
 //! can see. A group is *needed* if an output has one of its channels, or if a needed channel reads one by a weight that
@@ -25,7 +25,7 @@ use crate::rewriting::history::RemovedUnit;
 use crate::rewriting::plan::Rule;
 use crate::why::Why;
 
-/// A channel counts as a constant if it moves by less than this part of it, or than this, whichever is more: what is
+/// A channel counts as a constant if it moves by no more than this part of it, or than this, whichever is less: what is
 /// left out by that is proved to be small, or put back.
 const CONSTANT_WIDTH: f64 = 1e-9;
 
@@ -207,8 +207,7 @@ impl<'a> Groups<'a> {
     /// Which channels go, if these nodes make up for constants, and convolutions make multiples of so many channels:
     /// some stay that could go.
     pub(crate) fn plan(&self, absorbers: &[ValueId], align: usize) -> ChannelPlan {
-        let needed = self.needed(self.pinned.clone(), absorbers);
-        let needed = self.aligned(needed, absorbers, align);
+        let needed = self.aligned(self.core(absorbers), absorbers, align);
         let mut kept = KeptChannels::new();
         for value in self.network.values() {
             let groups = self.of_value(value);
@@ -243,6 +242,7 @@ impl<'a> Groups<'a> {
     /// With so many more groups that each convolution that loses channels makes a multiple of `align`: first those that
     /// a bias would have to make up for, then those that are always 0.
     fn aligned(&self, mut needed: BTreeSet<usize>, absorbers: &[ValueId], align: usize) -> BTreeSet<usize> {
+        let (made_up, alive) = (self.made_up_for(&needed, absorbers), self.not_off());
         for is_exact in [true, false] {
             for reader in &self.readers {
                 let node = &self.network.nodes()[reader.value.node().unwrap_or_default()];
@@ -257,9 +257,9 @@ impl<'a> Groups<'a> {
                 }
                 let mut others: Vec<usize> = groups.difference(&needed).copied().collect();
                 if is_exact {
-                    others.retain(|&group| self.is_made_up_for(group, &needed, absorbers));
+                    others.retain(|group| made_up.contains(group));
                 } else {
-                    others.sort_by_key(|&group| !self.is_off(group));
+                    others.sort_by_key(|group| alive.contains(group));
                 }
                 needed.extend(others.into_iter().take(wanted - stay));
             }
@@ -270,30 +270,36 @@ impl<'a> Groups<'a> {
         needed
     }
 
-    /// Whether what is needed reads a channel of a group that stands for a constant.
-    fn is_made_up_for(&self, group: usize, needed: &BTreeSet<usize>, absorbers: &[ValueId]) -> bool {
-        self.readers.iter().any(|reader| {
-            let mut inputs = (0..reader.inputs.len()).filter(|&input| self.group[reader.inputs[input]] == group);
-            inputs.any(|input| {
-                let is_read =
-                    |row: usize| reader.reads.reads[row][input] && needed.contains(&self.of(reader.value, row));
-                self.stands_for(reader, input, absorbers).is_some_and(|constant| constant != 0.0)
-                    && (0..reader.reads.reads.len()).any(is_read)
-            })
-        })
+    /// The groups of which what is needed reads a channel that stands for a constant.
+    fn made_up_for(&self, needed: &BTreeSet<usize>, absorbers: &[ValueId]) -> BTreeSet<usize> {
+        let mut groups = BTreeSet::new();
+        for reader in &self.readers {
+            let is_needed = |row: usize| needed.contains(&self.of(reader.value, row));
+            let rows: Vec<usize> = (0..reader.reads.reads.len()).filter(|&row| is_needed(row)).collect();
+            let constants = (0..reader.inputs.len()).filter(|&input| {
+                let constant = self.stands_for(reader, input, absorbers);
+                constant.is_some_and(|constant| constant != 0.0)
+                    && rows.iter().any(|&row| reader.reads.reads[row][input])
+            });
+            groups.extend(constants.map(|input| self.group[reader.inputs[input]]));
+        }
+        groups
     }
 
-    /// Whether all units of a group are always off.
-    fn is_off(&self, group: usize) -> bool {
+    /// The groups of which not all units are always off.
+    fn not_off(&self) -> BTreeSet<usize> {
         let outputs = self.network.layers().map(|layer| self.network.output_of(layer));
-        outputs.into_iter().all(|value| {
-            let channels = self.of_value(value).iter().zip(&self.constant[value]);
-            channels.filter(|(of, _)| **of == group).all(|(_, constant)| *constant == Some(0.0))
-        })
+        let channels = outputs.flat_map(|value| self.of_value(value).iter().zip(&self.constant[value]));
+        channels.filter(|(_, constant)| **constant != Some(0.0)).map(|(group, _)| *group).collect()
     }
 
-    /// Why a unit of a layer that is always off, or constant, is still there, if these nodes make up for constants.
-    pub(crate) fn why(&self, layer: LayerId, unit: usize, absorbers: &[ValueId], align: usize) -> Why {
+    /// Which groups are needed, if these nodes make up for constants.
+    pub(crate) fn core(&self, absorbers: &[ValueId]) -> BTreeSet<usize> {
+        self.needed(self.pinned.clone(), absorbers)
+    }
+
+    /// Why a unit of a layer that is always off is still there, if these groups are needed.
+    pub(crate) fn why(&self, layer: LayerId, unit: usize, needed: &BTreeSet<usize>, align: usize) -> Why {
         let value = self.network.output_of(layer);
         let group = self.of(value, unit);
         if self.pinned.contains(&group) {
@@ -301,18 +307,19 @@ impl<'a> Groups<'a> {
                 "an output, or something else than arithmetic, needs its channels as they are".to_owned(),
             );
         }
-        if !self.needed(self.pinned.clone(), absorbers).contains(&group) {
+        if !needed.contains(&group) {
             return Why::Aligned(align);
         }
-        let joins = self.network.nodes().iter().enumerate().filter(|(_, node)| match node.op() {
-            Op::Sum(_) | Op::Concat(_) => true,
-            Op::Affine(map) => matches!(map, AffineMap::Reshape(_)),
-            Op::Activation(_) | Op::MaxPool(_) => false,
-        });
-        let mut joins = joins.filter(|(index, _)| self.of_value(self.network.result_of(*index)).contains(&group));
-        match joins.next() {
+        let is_join = |node: &Node| matches!(node.op(), Op::Sum(_) | Op::Concat(_));
+        let mut joins = self.network.nodes().iter().enumerate().filter(|(_, node)| is_join(node));
+        let has = |index: usize| self.of_value(self.network.result_of(index)).contains(&group);
+        match joins.find(|(index, _)| has(*index)) {
             Some((_, node)) => Why::Coupled(node.name().to_owned()),
-            None => Why::Pinned("it is a constant that no bias can make up for: padding stands beside it".to_owned()),
+            None => Why::Pinned(
+                "what is made of it alone, as by a depthwise convolution, is needed, or its value would be left with too \
+                 few channels"
+                    .to_owned(),
+            ),
         }
     }
 

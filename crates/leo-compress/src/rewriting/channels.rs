@@ -85,13 +85,13 @@ pub(crate) fn compress(
 fn staying(compressed: &Compressed, facts: &ProvedBounds<'_>, options: &CompressOptions<'_>) -> Vec<Staying> {
     let Some(RewriteStep { before, .. }) = compressed.steps.first() else { return Vec::new() };
     let groups = Groups::new(facts, before, is_exact(options));
-    let absorbers = if is_exact(options) { Vec::new() } else { groups.absorbers() };
+    let needed = groups.core(&if is_exact(options) { Vec::new() } else { groups.absorbers() });
     let mut all: Vec<Staying> = Vec::new();
     for (layer, removed) in compressed.history.layers.iter().zip(&compressed.history.removed) {
         let stable = (0..removed.len()).filter(|&unit| layer.units[unit].status.is_stable() && removed[unit].is_none());
         for unit in stable {
             let why = match layer.units[unit].status {
-                Status::OFF => groups.why(layer.id, unit, &absorbers, align(options)),
+                Status::OFF => groups.why(layer.id, unit, &needed, align(options)),
                 _ => Why::LinearChannel,
             };
             match all.iter_mut().find(|known| known.layer == layer.id && known.why == why) {

@@ -252,8 +252,8 @@ impl Evaluate for Convolution {
         let shape = operands[0];
         let axis = self.axis(shape).expect("an operand that it takes");
         let taps = self.window.taps(&shape.extents()[axis + 1..]);
-        let plane = Plane::new(&self.window, &shape.extents()[axis + 1..]);
-        let plane = plane.filter(|_| self.inputs == 1 && !taps.is_pointwise());
+        let has_plane = self.inputs == 1 && !taps.is_pointwise();
+        let plane = has_plane.then(|| Plane::new(&self.window, &shape.extents()[axis + 1..])).flatten();
         let cast = |values: &[f64]| values.iter().map(|&value| T::from_f64(value)).collect::<Vec<T>>();
         let bias = self.bias.as_deref().map_or_else(|| vec![T::default(); self.outputs], cast);
         Box::new(ConvolutionKernel {

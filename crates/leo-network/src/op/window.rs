@@ -28,8 +28,7 @@ pub struct WindowAxis {
     pub dilation: usize,
     /// How many positions there are before the first one that nobody made.
     pub before: usize,
-    /// And after the last one. For a transposed window, how many positions of what is made stay without a part of the
-    /// last window, if it is negative, as is written in [`WindowAxis::extra`].
+    /// And after the last one. Of what a transposed window makes, so many positions are left out at either end.
     pub after: usize,
     /// For a transposed window: how many positions more are made than the windows reach.
     pub extra: usize,
