@@ -119,6 +119,12 @@ pub enum Mismatch {
         /// Which value, by its place in the order in which they are computed.
         value: usize,
     },
+    /// A channel that goes is expressed by what it cannot be expressed by.
+    #[error("channels of value {value} are expressed by what they cannot be expressed by")]
+    ChannelExpression {
+        /// Which value, by its place in the order in which they are computed.
+        value: usize,
+    },
     /// The expressions take more memory than they may.
     #[error("the networks are too large to be compared")]
     TooLarge,

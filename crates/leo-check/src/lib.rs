@@ -81,7 +81,10 @@ mod witness;
 
 pub use activation::{beyond, default_slope, stable_piece, touched};
 pub use certificate::{Certificate, CertificateError, ChannelLink, Link, Point, UnitLink, WrittenProof};
-pub use channels::{KeptChannels, channel_difference, complete};
+pub use channels::{
+    ChannelExpression, ChannelExpressions, ChannelSelection, KeptChannels, carried, channel_difference, complete,
+    has_filters,
+};
 pub use checker::{Checker, ProvedBounds};
 pub use correspondence::{Correspondence, Expression, Mismatch};
 pub use deviation::{Difference, deviation, difference};

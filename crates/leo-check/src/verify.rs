@@ -230,11 +230,11 @@ fn verify_in<N: Number>(
             }
             Link::Channels(link) => {
                 observer.begin(Step::Difference, 1);
-                let kept = link.kept(one)?;
+                let selection = link.selection(one)?;
                 let mut checker = Checker::<N>::begin(one.network(), &domain)?;
                 checker.go_to_end();
                 let facts = checker.finish();
-                let found = channel_difference(&facts, other.network(), &kept, with_ranges)?;
+                let found = channel_difference(&facts, other.network(), &selection, with_ranges)?;
                 (facts, found)
             }
         };

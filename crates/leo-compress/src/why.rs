@@ -47,8 +47,7 @@ pub enum Why {
     Coupled(String),
     /// Channels that are always off, and make their number a multiple of this one.
     Aligned(usize),
-    /// Channels of a convolution that are always on are linear functions, and none of these is expressed by others so
-    /// far.
+    /// Channels of a convolution that are always on are linear functions, and these are none of others.
     LinearChannel,
 }
 
@@ -83,9 +82,9 @@ impl fmt::Display for Why {
             Self::Aligned(align) => {
                 write!(formatter, "runtimes are faster with multiples of {align} channels (see --align)")
             }
-            Self::LinearChannel => {
-                formatter.write_str("channels of convolutions that are always on stay, unless nobody reads them")
-            }
+            Self::LinearChannel => formatter.write_str(
+                "these linear functions are no combination of others that stay, or nothing can make up for them here",
+            ),
             Self::OutOfTime => formatter.write_str("the time limit left no time to rewrite them"),
         }
     }

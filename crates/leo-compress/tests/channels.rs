@@ -46,8 +46,9 @@ impl Sketch {
         let row = inputs / groups * entries;
         let (mut weights, mut bias) = (self.numbers(outputs * row), self.numbers(outputs));
         for output in 0..outputs {
-            let row = &mut weights[output * row..][..row];
-            match self.random.u8(..8) {
+            let (earlier, row) = weights.split_at_mut(output * row);
+            let row = &mut row[..inputs / groups * entries];
+            match self.random.u8(..11) {
                 // Dead: by its bias, whatever the weights are.
                 0 => bias[output] = -64.0 * row.len() as f64 * 64.0,
                 // Dead, with weights that have decayed.
@@ -59,6 +60,20 @@ impl Sketch {
                 2 => {
                     row.fill(0.0);
                     bias[output] = 0.375;
+                }
+                // A multiple of another one.
+                3 if output > 0 => {
+                    let other = self.random.usize(..output);
+                    row.copy_from_slice(&earlier[other * row.len()..][..row.len()]);
+                    row.iter_mut().for_each(|weight| *weight *= 0.5);
+                    bias[output] = 0.5 * bias[other];
+                }
+                // On, and perhaps a combination of others that are.
+                4 | 5 => {
+                    for (other, weight) in row.iter_mut().enumerate() {
+                        *weight = if other == 0 { *weight } else { 0.0 };
+                    }
+                    bias[output] = 256.0;
                 }
                 _ => {}
             }
@@ -257,6 +272,29 @@ fn what_is_planted_is_found() -> Anything {
 }
 
 #[test]
+fn channels_by_others_are_found() -> Anything {
+    let domain = Domain::uniform(9, 0.0, 1.0)?;
+    let options = CompressOptions { align: Some(1), ..CompressOptions::default() };
+    let rows = [(1.0, -0.5), (2.0, -1.0), (-1.0, 0.5), (1.0, -0.25), (0.5, -0.25)];
+    let multiple = Some(Rule::Multiple);
+    for is_padded in [false, true] {
+        let after = shrink(&planted(&rows, is_padded)?, &domain, &options);
+        assert_eq!(first_layer(&after), [None, multiple, None, None, multiple], "padding is 0 times anything");
+        assert_eq!(after.approximation, 0.0, "and what is exactly a multiple is no approximation");
+    }
+    // Always on: one that says where it is, and one that says that it is on, are enough.
+    let rows = [(1.0, 1.0), (0.5, 2.0), (-0.25, 0.5), (1.0, -0.5)];
+    let merged = |after: &Compressed| first_layer(after).into_iter().filter(|rule| *rule == Some(Rule::Merged)).count();
+    let after = shrink(&planted(&rows, false)?, &domain, &options);
+    assert_eq!(merged(&after), 2, "a constant goes into a bias");
+    let after = shrink(&planted(&rows, true)?, &domain, &options);
+    assert_eq!(merged(&after), 1, "unless padding stands beside it");
+    let exact = CompressOptions { bit_exact: true, ..options };
+    assert_eq!(first_layer(&shrink(&planted(&rows, false)?, &domain, &exact)), [None; 4]);
+    Ok(())
+}
+
+#[test]
 fn nothing_is_rounded_that_may_not_be() -> Anything {
     let domain = Domain::uniform(9, 0.0, 1.0)?;
     let rows = [(1.0, -0.5), (1.0, -2.0), (0.0, 0.25), (-1.0, 0.5)];
@@ -276,7 +314,7 @@ fn widths_are_multiples_of_what_is_asked_for() -> Anything {
     let domain = Domain::uniform(9, 0.0, 1.0)?;
     let rows = [(1.0, -2.0), (1.0, -0.5), (1.0, -2.0), (1.0, -2.0), (1.0, -2.0), (1.0, -2.0), (1.0, -0.25)];
     for (align, left) in [(1, 2), (2, 2), (3, 3), (4, 4), (16, 7)] {
-        let options = CompressOptions { align: Some(align), ..CompressOptions::default() };
+        let options = CompressOptions { align: Some(align), bit_exact: true, ..CompressOptions::default() };
         let after = shrink(&planted(&rows, false)?, &domain, &options);
         assert_eq!(after.document.network().hidden()[0], left, "multiples of {align}");
         assert_eq!(after.largest_delta(), 0.0);

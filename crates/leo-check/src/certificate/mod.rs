@@ -13,7 +13,7 @@ use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, Writte
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::channels::{KeptChannels, complete};
+use crate::channels::{ChannelExpression, ChannelSelection, KeptChannels, complete};
 use crate::correspondence::{Correspondence, Expression};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
@@ -27,8 +27,10 @@ const FORMAT: &str = "leo certificate";
 /// The version of certificates whose links are all about units. The one before has a single delta for each output, and
 /// is read as well.
 const VERSION: u32 = 2;
-/// The version of certificates with links about channels.
+/// The version of certificates with links about channels that say no more than which ones stay.
 const CHANNEL_VERSION: u32 = 3;
+/// The version of certificates with links that say more of channels.
+const LATEST_VERSION: u32 = 4;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
 /// that.
@@ -74,15 +76,21 @@ pub enum Link {
     Channels(ChannelLink),
 }
 
-/// Why two networks agree of which the second is the first with fewer channels: the channels say it all.
+/// Why two networks agree of which the second is the first with fewer channels.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChannelLink {
     /// Values of the first network, and a bit for each of their channels in hexadecimal digits: whether it stays.
     channels: Vec<(String, String)>,
+    /// What channels of values that filters make, and that go, are by those that stay.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    expressions: Vec<ExpressionEntry>,
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
 }
+
+/// A value, one of its channels, a constant, and other channels with what they are multiplied by.
+type ExpressionEntry = (String, usize, f64, Vec<(usize, f64)>);
 
 /// Why two networks agree, unit by unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -108,6 +116,7 @@ struct AnyLink {
     anchors: Option<Vec<(String, String)>>,
     roles: Option<Vec<Vec<RoleEntry>>>,
     channels: Option<Vec<(String, String)>>,
+    expressions: Option<Vec<ExpressionEntry>>,
     network: Option<String>,
 }
 
@@ -115,14 +124,14 @@ impl TryFrom<AnyLink> for Link {
     type Error = &'static str;
 
     fn try_from(link: AnyLink) -> Result<Self, Self::Error> {
-        let AnyLink { layers, points, anchors, roles, channels, network } = link;
+        let AnyLink { layers, points, anchors, roles, channels, expressions, network } = link;
         match (layers, roles, channels) {
-            (Some(layers), Some(roles), None) => {
+            (Some(layers), Some(roles), None) if expressions.is_none() => {
                 let (points, anchors) = (points.unwrap_or_default(), anchors.unwrap_or_default());
                 Ok(Self::Units(UnitLink { layers, points, anchors, roles, network }))
             }
             (None, None, Some(channels)) if points.is_none() && anchors.is_none() => {
-                Ok(Self::Channels(ChannelLink { channels, network }))
+                Ok(Self::Channels(ChannelLink { channels, expressions: expressions.unwrap_or_default(), network }))
             }
             _ => Err("a link has layers and roles, or channels"),
         }
@@ -150,8 +159,7 @@ struct WrittenLayer {
 impl Certificate {
     /// What links prove of two files on a domain.
     pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
-        let has_channels = links.iter().any(|link| matches!(link, Link::Channels(_)));
-        let version = if has_channels { CHANNEL_VERSION } else { VERSION };
+        let version = links.iter().map(Link::version).max().unwrap_or(VERSION);
         let (format, domain) = (FORMAT.to_owned(), domain.written());
         Self { format, version, first, second, domain, delta, delta_f32: None, links }
     }
@@ -168,7 +176,7 @@ impl Certificate {
             version: u32,
         }
         let Head { format, version } = serde_json::from_slice(bytes)?;
-        if format != FORMAT || !(1..=CHANNEL_VERSION).contains(&version) {
+        if format != FORMAT || !(1..=LATEST_VERSION).contains(&version) {
             return Err(CertificateError::Version(format, version));
         }
         let certificate: Self = serde_json::from_slice(bytes)?;
@@ -176,9 +184,9 @@ impl Certificate {
         if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
             return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
         }
-        let has_channels = certificate.links.iter().any(|link| matches!(link, Link::Channels(_)));
-        if has_channels != (version == CHANNEL_VERSION) {
-            return Err(CertificateError::Form(Error::custom("links about channels are what version 3 has")));
+        let least = certificate.links.iter().map(Link::version).max().unwrap_or(VERSION);
+        if least.max(version) != version.max(VERSION) || version > VERSION && least != version {
+            return Err(CertificateError::Form(Error::custom(format!("its links are what version {least} has"))));
         }
         if !is_plain(bytes, &certificate)? {
             return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
@@ -222,6 +230,15 @@ impl Certificate {
 }
 
 impl Link {
+    /// The version that has such links.
+    fn version(&self) -> u32 {
+        match self {
+            Self::Units(_) => VERSION,
+            Self::Channels(link) if link.expressions.is_empty() => CHANNEL_VERSION,
+            Self::Channels(_) => LATEST_VERSION,
+        }
+    }
+
     /// The network that it leads to, if that is not the certificate's own.
     fn network(&self) -> Option<&str> {
         match self {
@@ -236,19 +253,42 @@ impl ChannelLink {
     ///
     /// # Errors
     /// If the second network is to be part of the link, and external data cannot be read any more.
-    pub fn new(first: &Document, second: &Document, kept: &KeptChannels, is_last: bool) -> Result<Self, OnnxError> {
+    pub fn new(
+        first: &Document,
+        second: &Document,
+        selection: &ChannelSelection,
+        is_last: bool,
+    ) -> Result<Self, OnnxError> {
         let network = first.network();
-        let named = kept.iter().filter_map(|(&value, kept)| {
+        let named = selection.kept.iter().filter_map(|(&value, kept)| {
             let count = network.channels(value).count();
             let bits: Vec<bool> = (0..count).map(|channel| kept.binary_search(&channel).is_ok()).collect();
             Some((first.name_of(value)?.to_owned(), digits_of(&bits)))
         });
-        let channels = named.collect();
-        Ok(Self { channels, network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) } })
+        let all = selection.expressions.iter().flat_map(|(&value, all)| all.iter().map(move |of| (value, of)));
+        let entry = |(value, (&channel, of)): (ValueId, (&usize, &ChannelExpression))| {
+            Some((first.name_of(value)?.to_owned(), channel, of.constant, of.terms.clone()))
+        };
+        let network = if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) };
+        Ok(Self { channels: named.collect(), expressions: all.filter_map(entry).collect(), network })
+    }
+
+    /// What is said of the channels of all values.
+    pub(crate) fn selection(&self, first: &Model) -> Result<ChannelSelection, Refusal> {
+        let mut selection = ChannelSelection { kept: self.kept(first)?, ..ChannelSelection::default() };
+        for (name, channel, constant, terms) in &self.expressions {
+            let refuse = |reason: &str| Refusal::Network(format!("channel {channel} of value {name:?}: {reason}"));
+            let value = first.value_named(name).ok_or_else(|| refuse("there is no such value"))?;
+            let expression = ChannelExpression { constant: *constant, terms: terms.clone() };
+            if selection.expressions.entry(value).or_default().insert(*channel, expression).is_some() {
+                return Err(refuse("it is expressed twice"));
+            }
+        }
+        Ok(selection)
     }
 
     /// The channels that stay, of all values.
-    pub(crate) fn kept(&self, first: &Model) -> Result<KeptChannels, Refusal> {
+    fn kept(&self, first: &Model) -> Result<KeptChannels, Refusal> {
         let mut kept = KeptChannels::new();
         for (name, digits) in &self.channels {
             let refuse = |reason: &str| Refusal::Network(format!("channels of value {name:?}: {reason}"));

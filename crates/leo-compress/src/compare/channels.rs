@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use leo_check::{KeptChannels, ProvedBounds, channel_difference};
+use leo_check::{ChannelSelection, KeptChannels, ProvedBounds, channel_difference};
 use leo_network::op::Op;
 use leo_network::{Domain, Evaluator, Network, Observer, ValueId, ValueMap};
 use leo_stability::{AnalysisOptions, StopReason, analyze};
@@ -41,7 +41,8 @@ pub(crate) fn comparison(
     let values = networks.map(|network| Looks::new(network, &points));
     for [one, other] in [[0, 1], [1, 0]] {
         let Some(kept) = guess([networks[one], networks[other]], [&values[one], &values[other]]) else { continue };
-        if let Ok(found) = channel_difference(&analyses[one].facts, networks[other], &kept, false) {
+        let selection = ChannelSelection { kept, ..ChannelSelection::default() };
+        if let Ok(found) = channel_difference(&analyses[one].facts, networks[other], &selection, false) {
             take_less(&mut least, &found.deviation);
         }
     }

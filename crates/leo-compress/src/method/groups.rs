@@ -9,18 +9,24 @@
 //! can see. A group is *needed* if an output has one of its channels, or if a needed channel reads one by a weight that
 //! is not 0, where it does not stand for nothing; or for a constant, unless the bias of what reads it can make up for
 //! it: that takes a kernel that sees the constant at every position, which one does not whose window reaches into
-//! padding.
+//! padding. Where it stands for a linear function of other channels ([`dependence`]), what reads it can read these
+//! instead, by weights that make up for it: then these are needed.
 //!
-//! No number of what stays changes but biases that make up for constants. How far that moves outputs is for the checker
-//! to say.
+//! No number of what stays changes but biases and weights that make up for something. How far that moves outputs is for
+//! the checker to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leo_check::{KeptChannels, ProvedBounds, complete};
-use leo_formats::onnx::{Aside, Document};
-use leo_network::op::{Action, ActionKind, AffineMap, Arithmetic, ChannelReads, Op};
-use leo_network::{Channels, LayerId, Network, Node, UnitId, ValueId, ValueMap};
+use leo_check::{
+    ChannelExpression, ChannelExpressions, ChannelSelection, KeptChannels, ProvedBounds, complete, has_filters,
+};
+use leo_formats::onnx::{Aside, Document, MadeUp, Share};
+use leo_network::op::{Action, ActionKind, AffineMap, Op};
+use leo_network::{LayerId, Network, Node, UnitId, ValueId, ValueMap};
 
+use super::dependence;
+use super::reading::{ChannelReader, before, input_channel};
+use super::ties::{Joined, tie};
 use crate::rewriting::history::RemovedUnit;
 use crate::rewriting::plan::Rule;
 use crate::why::Why;
@@ -31,6 +37,7 @@ const CONSTANT_WIDTH: f64 = 1e-9;
 
 /// All channels of all values, and which of them belong together.
 pub(crate) struct Groups<'a> {
+    facts: &'a ProvedBounds<'a>,
     network: &'a Network,
     /// For each value, the place of its first channel among all of them.
     first: ValueMap<usize>,
@@ -38,6 +45,8 @@ pub(crate) struct Groups<'a> {
     group: Vec<usize>,
     /// For each channel of each value, the constant that it stands for, if it stands for one.
     constant: ValueMap<Vec<Option<f64>>>,
+    /// For each value, channels that are linear functions of others.
+    expressed: ValueMap<ChannelExpressions>,
     /// What reads channels by weights of its own.
     readers: Vec<ChannelReader>,
     /// Groups that stay in any case.
@@ -46,43 +55,30 @@ pub(crate) struct Groups<'a> {
     moved: BTreeSet<ValueId>,
 }
 
-/// A node that has weights for each pair of a channel that it reads and one that it makes.
-struct ChannelReader {
-    value: ValueId,
-    /// For each channel that it reads, its place among all channels.
-    inputs: Vec<usize>,
-    reads: ChannelReads,
-    /// Which value's summands can make up for constants, if they can.
-    bias: Option<ValueId>,
+/// Which nodes may make up for channels that go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Making<'m> {
+    /// For constants.
+    pub(crate) constants: &'m [ValueId],
+    /// For linear functions of other channels.
+    pub(crate) shares: &'m [ValueId],
+}
+
+/// What a channel stands for where it is read.
+enum Standing<'a> {
+    Constant(f64),
+    /// A linear function of channels that stay.
+    Others(&'a ChannelExpression),
 }
 
 /// Which channels go.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelPlan {
-    pub(crate) kept: KeptChannels,
-    /// Summands that make up for constants.
-    pub(crate) summands: BTreeMap<ValueId, Vec<f64>>,
+    pub(crate) selection: ChannelSelection,
+    /// What makes up for them.
+    pub(crate) made_up: MadeUp,
     /// The units that go, and why.
     pub(crate) removed: Vec<RemovedUnit>,
-}
-
-/// Sets of channels, joined as they are found to belong together (Tarjan 1975).
-struct Joined(Vec<usize>);
-
-impl Joined {
-    fn find(&mut self, mut place: usize) -> usize {
-        while self.0[place] != place {
-            self.0[place] = self.0[self.0[place]];
-            place = self.0[place];
-        }
-        place
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.find(a), self.find(b));
-        // By the smaller one, so that a group is called the same however it came to be.
-        self.0[a.max(b)] = a.min(b);
-    }
 }
 
 impl<'a> Groups<'a> {
@@ -106,9 +102,21 @@ impl<'a> Groups<'a> {
         let is_move = |node: &Node| node.op().as_affine().is_some_and(|map| map.kind() == ActionKind::Move);
         let moves = network.nodes().iter().enumerate().filter(|(_, node)| is_move(node));
         let moved = moves.flat_map(|(index, node)| [network.result_of(index), node.operands()[0]]).collect();
-        let mut groups = Self { network, first, group, constant, readers, pinned: BTreeSet::new(), moved };
+        let (expressed, pinned) = (ValueMap::default(), BTreeSet::new());
+        let mut groups = Self { facts, network, first, group, constant, expressed, readers, pinned, moved };
         groups.pin(document);
+        groups.expressed = groups.expressions();
         groups
+    }
+
+    /// For each value, channels that are linear functions of others. Those stay first that have to stay in any case.
+    fn expressions(&self) -> ValueMap<ChannelExpressions> {
+        let reads = |reader: &ChannelReader| reader.inputs.iter().map(|&place| self.group[place]).collect::<Vec<_>>();
+        let without = self.readers.iter().filter(|reader| reader.bias.is_none());
+        let rigid: BTreeSet<usize> = without.flat_map(reads).collect();
+        let comes_first = |value: ValueId, channel: usize| self.pinned.contains(&self.of(value, channel));
+        let has_bias = |value: ValueId, channel: usize| !rigid.contains(&self.of(value, channel));
+        dependence::expressions(self.facts, comes_first, has_bias)
     }
 
     /// The place of a channel among all of them.
@@ -163,16 +171,32 @@ impl<'a> Groups<'a> {
         self.network.nodes()[reader.value.node().unwrap_or_default()].operands()[0]
     }
 
-    /// What a channel stands for where a node reads it, if that costs nothing: 0, or a constant that one of these nodes
-    /// makes up for.
-    fn stands_for(&self, reader: &ChannelReader, input: usize, absorbers: &[ValueId]) -> Option<f64> {
-        let operand = self.operand_of(reader);
-        let constant = self.constant[operand][reader.inputs[input] - self.first[operand]]?;
-        (constant == 0.0 || absorbers.contains(&reader.value)).then_some(constant)
+    /// All nodes whose weights can make up for linear functions of other channels, from the first to the last.
+    pub(crate) fn sharers(&self) -> Vec<ValueId> {
+        let has_some = |reader: &&ChannelReader| {
+            let place = self.first[self.operand_of(reader)];
+            let is_direct = reader.inputs.iter().enumerate().all(|(input, at)| *at == place + input);
+            is_direct && !self.expressed[self.operand_of(reader)].is_empty()
+        };
+        self.readers.iter().filter(has_some).map(|reader| reader.value).collect()
     }
 
-    /// Which groups are needed, if these are, and if these nodes make up for constants.
-    fn needed(&self, mut needed: BTreeSet<usize>, absorbers: &[ValueId]) -> BTreeSet<usize> {
+    /// What a channel stands for where a node reads it, if that costs nothing: 0, or something that one of these nodes
+    /// makes up for.
+    fn stands_for(&self, reader: &ChannelReader, input: usize, making: Making<'_>) -> Option<Standing<'_>> {
+        let operand = self.operand_of(reader);
+        let channel = reader.inputs[input] - self.first[operand];
+        let absorbs = |constant: f64| constant == 0.0 || making.constants.contains(&reader.value);
+        if let Some(constant) = self.constant[operand][channel].filter(|&constant| absorbs(constant)) {
+            return Some(Standing::Constant(constant));
+        }
+        let expression = self.expressed[operand].get(&channel).filter(|_| making.shares.contains(&reader.value))?;
+        let has_room = expression.constant == 0.0 || reader.bias.is_some();
+        has_room.then_some(Standing::Others(expression))
+    }
+
+    /// Which groups are needed, if these are, and if these nodes make up for what goes.
+    fn needed(&self, mut needed: BTreeSet<usize>, making: Making<'_>) -> BTreeSet<usize> {
         loop {
             let before = needed.len();
             for reader in self.readers.iter().rev() {
@@ -181,11 +205,18 @@ impl<'a> Groups<'a> {
                     rows.filter(|(row, _)| needed.contains(&self.of(reader.value, *row))).map(|(_, row)| row).collect();
                 for (input, &place) in reader.inputs.iter().enumerate() {
                     let is_read = || rows.iter().any(|row| row[input]);
-                    if !needed.contains(&self.group[place])
-                        && is_read()
-                        && self.stands_for(reader, input, absorbers).is_none()
-                    {
-                        needed.insert(self.group[place]);
+                    if needed.contains(&self.group[place]) || !is_read() {
+                        continue;
+                    }
+                    match self.stands_for(reader, input, making) {
+                        None => {
+                            needed.insert(self.group[place]);
+                        }
+                        Some(Standing::Constant(_)) => {}
+                        Some(Standing::Others(of)) => {
+                            let operand = self.operand_of(reader);
+                            needed.extend(of.terms.iter().map(|&(channel, _)| self.of(operand, channel)));
+                        }
                     }
                 }
             }
@@ -204,10 +235,10 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Which channels go, if these nodes make up for constants, and convolutions make multiples of so many channels:
-    /// some stay that could go.
-    pub(crate) fn plan(&self, absorbers: &[ValueId], align: usize) -> ChannelPlan {
-        let needed = self.aligned(self.core(absorbers), absorbers, align);
+    /// Which channels go, if these nodes make up for them, and convolutions make multiples of so many channels: some
+    /// stay that could go.
+    pub(crate) fn plan(&self, making: Making<'_>, align: usize) -> ChannelPlan {
+        let needed = self.aligned(self.core(making), making, align);
         let mut kept = KeptChannels::new();
         for value in self.network.values() {
             let groups = self.of_value(value);
@@ -216,33 +247,85 @@ impl<'a> Groups<'a> {
                 kept.insert(value, channels);
             }
         }
-        let mut summands = BTreeMap::new();
-        for reader in self.readers.iter().filter(|reader| absorbers.contains(&reader.value)) {
-            if let Some((value, numbers)) = self.summands(reader, &needed) {
-                summands.insert(value, numbers);
+        let mut made_up = MadeUp::default();
+        for reader in &self.readers {
+            if making.constants.contains(&reader.value) || making.shares.contains(&reader.value) {
+                made_up.summands.extend(self.summands(reader, &needed, making));
+            }
+            let shares = self.shares(reader, &needed, making);
+            if !shares.is_empty() {
+                made_up.shares.insert(reader.value, shares);
             }
         }
+        let selection = ChannelSelection { kept, expressions: self.told(&made_up) };
         let mut removed = Vec::new();
         for layer in self.network.layers() {
             let value = self.network.output_of(layer);
             for (unit, group) in self.of_value(value).iter().enumerate() {
                 if !needed.contains(group) {
-                    let rule = match self.constant[value][unit] {
-                        Some(0.0) => Rule::Inactive,
-                        Some(_) => Rule::Constant,
-                        None => Rule::Dead,
+                    let rule = match (self.constant[value][unit], self.expressed[value].get(&unit)) {
+                        (Some(0.0), _) if self.is_off(value, unit) => Rule::Inactive,
+                        (Some(0.0), _) => Rule::Negligible,
+                        (Some(_), _) => Rule::Constant,
+                        (None, Some(of)) if of.terms.len() == 1 && of.constant == 0.0 => Rule::Multiple,
+                        (None, Some(_)) => Rule::Merged,
+                        (None, None) => Rule::Dead,
                     };
                     removed.push(RemovedUnit { unit: UnitId { layer, unit }, rule });
                 }
             }
         }
-        ChannelPlan { kept, summands, removed }
+        ChannelPlan { selection, made_up, removed }
+    }
+
+    /// Whether a channel is 0, and not only nearly so.
+    fn is_off(&self, value: ValueId, channel: usize) -> bool {
+        let range = self.facts.range(value);
+        self.network.channels(value).elements(channel).all(|at| range.lower[at] == 0.0 && range.upper[at] == 0.0)
+    }
+
+    /// What weights for channels that are still read add to those for others.
+    fn shares(&self, reader: &ChannelReader, needed: &BTreeSet<usize>, making: Making<'_>) -> Vec<Share> {
+        let rows =
+            reader.reads.reads.iter().enumerate().filter(|(row, _)| needed.contains(&self.of(reader.value, *row)));
+        let rows: Vec<&Vec<bool>> = rows.map(|(_, row)| row).collect();
+        let is_read =
+            |input: &usize| !needed.contains(&self.group[reader.inputs[*input]]) && rows.iter().any(|row| row[*input]);
+        let mut shares = Vec::new();
+        for from in (0..reader.inputs.len()).filter(is_read) {
+            if let Some(Standing::Others(of)) = self.stands_for(reader, from, making) {
+                shares.extend(of.terms.iter().map(|&(to, factor)| Share { from, to, factor }));
+            }
+        }
+        shares
+    }
+
+    /// What is to be said of channels, for what makes up for some of them to be believed: what these are, and what those
+    /// are that are read on the way there.
+    fn told(&self, made_up: &MadeUp) -> BTreeMap<ValueId, ChannelExpressions> {
+        let from = |reader: &ChannelReader| {
+            let shares = made_up.shares.get(&reader.value).map_or(&[][..], Vec::as_slice);
+            shares.iter().map(|share| self.group[reader.inputs[share.from]]).collect::<Vec<_>>()
+        };
+        let mut asked: BTreeSet<usize> = self.readers.iter().flat_map(from).collect();
+        let mut told = BTreeMap::new();
+        let filters = self.network.nodes().iter().enumerate().rev().filter(|(_, node)| has_filters(node));
+        for (index, node) in filters {
+            let (value, operand) = (self.network.result_of(index), node.operands()[0]);
+            let all = self.expressed[value].iter().filter(|(channel, _)| asked.contains(&self.of(value, **channel)));
+            let all: ChannelExpressions = all.map(|(&channel, of)| (channel, of.clone())).collect();
+            if !all.is_empty() {
+                asked.extend(self.expressed[operand].keys().map(|&channel| self.of(operand, channel)));
+                told.insert(value, all);
+            }
+        }
+        told
     }
 
     /// With so many more groups that each convolution that loses channels makes a multiple of `align`: first those that
     /// a bias would have to make up for, then those that are always 0.
-    fn aligned(&self, mut needed: BTreeSet<usize>, absorbers: &[ValueId], align: usize) -> BTreeSet<usize> {
-        let (made_up, alive) = (self.made_up_for(&needed, absorbers), self.not_off());
+    fn aligned(&self, mut needed: BTreeSet<usize>, making: Making<'_>, align: usize) -> BTreeSet<usize> {
+        let (made_up, alive) = (self.made_up_for(&needed, making), self.not_off());
         for is_exact in [true, false] {
             for reader in &self.readers {
                 let node = &self.network.nodes()[reader.value.node().unwrap_or_default()];
@@ -264,22 +347,25 @@ impl<'a> Groups<'a> {
                 needed.extend(others.into_iter().take(wanted - stay));
             }
             if is_exact {
-                needed = self.needed(needed, absorbers);
+                needed = self.needed(needed, making);
             }
         }
         needed
     }
 
-    /// The groups of which what is needed reads a channel that stands for a constant.
-    fn made_up_for(&self, needed: &BTreeSet<usize>, absorbers: &[ValueId]) -> BTreeSet<usize> {
+    /// The groups of which what is needed reads a channel that has to be made up for.
+    fn made_up_for(&self, needed: &BTreeSet<usize>, making: Making<'_>) -> BTreeSet<usize> {
         let mut groups = BTreeSet::new();
         for reader in &self.readers {
             let is_needed = |row: usize| needed.contains(&self.of(reader.value, row));
             let rows: Vec<usize> = (0..reader.reads.reads.len()).filter(|&row| is_needed(row)).collect();
             let constants = (0..reader.inputs.len()).filter(|&input| {
-                let constant = self.stands_for(reader, input, absorbers);
-                constant.is_some_and(|constant| constant != 0.0)
-                    && rows.iter().any(|&row| reader.reads.reads[row][input])
+                let is_something = match self.stands_for(reader, input, making) {
+                    Some(Standing::Constant(constant)) => constant != 0.0,
+                    Some(Standing::Others(_)) => !needed.contains(&self.group[reader.inputs[input]]),
+                    None => false,
+                };
+                is_something && rows.iter().any(|&row| reader.reads.reads[row][input])
             });
             groups.extend(constants.map(|input| self.group[reader.inputs[input]]));
         }
@@ -293,13 +379,14 @@ impl<'a> Groups<'a> {
         channels.filter(|(_, constant)| **constant != Some(0.0)).map(|(group, _)| *group).collect()
     }
 
-    /// Which groups are needed, if these nodes make up for constants.
-    pub(crate) fn core(&self, absorbers: &[ValueId]) -> BTreeSet<usize> {
-        self.needed(self.pinned.clone(), absorbers)
+    /// Which groups are needed, if these nodes make up for what goes.
+    pub(crate) fn core(&self, making: Making<'_>) -> BTreeSet<usize> {
+        self.needed(self.pinned.clone(), making)
     }
 
-    /// Why a unit of a layer that is always off is still there, if these groups are needed.
-    pub(crate) fn why(&self, layer: LayerId, unit: usize, needed: &BTreeSet<usize>, align: usize) -> Why {
+    /// Why a unit of a layer that is always off is still there, if these groups are needed: where what goes is made up
+    /// for, and where it is not.
+    pub(crate) fn why(&self, layer: LayerId, unit: usize, [needed, rigid]: &[BTreeSet<usize>; 2], align: usize) -> Why {
         let value = self.network.output_of(layer);
         let group = self.of(value, unit);
         if self.pinned.contains(&group) {
@@ -308,7 +395,8 @@ impl<'a> Groups<'a> {
             );
         }
         if !needed.contains(&group) {
-            return Why::Aligned(align);
+            // Nobody would need it if something were made up for.
+            return if align <= 1 || rigid.contains(&group) { Why::Rounding } else { Why::Aligned(align) };
         }
         let is_join = |node: &Node| matches!(node.op(), Op::Sum(_) | Op::Concat(_));
         let mut joins = self.network.nodes().iter().enumerate().filter(|(_, node)| is_join(node));
@@ -324,7 +412,12 @@ impl<'a> Groups<'a> {
     }
 
     /// The summands of the channels that stay, with what the constants add that go.
-    fn summands(&self, reader: &ChannelReader, needed: &BTreeSet<usize>) -> Option<(ValueId, Vec<f64>)> {
+    fn summands(
+        &self,
+        reader: &ChannelReader,
+        needed: &BTreeSet<usize>,
+        making: Making<'_>,
+    ) -> Option<(ValueId, Vec<f64>)> {
         let (value, operand) = (reader.bias?, self.operand_of(reader));
         let node = &self.network.nodes()[reader.value.node()?];
         let Op::Affine(map) = node.op() else { return None };
@@ -332,8 +425,11 @@ impl<'a> Groups<'a> {
         let own = |input: usize| {
             let channel = input_channel(self.network.shape(operand).extents(), reader.reads.axis, input);
             let place = reader.inputs[channel];
-            let constant = self.constant[operand][place - self.first[operand]].unwrap_or(0.0);
-            if needed.contains(&self.group[place]) { 0.0 } else { constant }
+            match self.stands_for(reader, channel, making).filter(|_| !needed.contains(&self.group[place])) {
+                Some(Standing::Constant(constant)) => constant,
+                Some(Standing::Others(of)) => of.constant,
+                None => 0.0,
+            }
         };
         let mut changed = false;
         let made = node.channels();
@@ -345,108 +441,6 @@ impl<'a> Groups<'a> {
             numbers.push(before(self.network, value, reader.value, row) + missing);
         }
         changed.then_some((value, numbers))
-    }
-}
-
-/// The summand that a channel has now, by the value that has the summands.
-fn before(network: &Network, value: ValueId, product: ValueId, channel: usize) -> f64 {
-    let node = value.node().map(|node| &network.nodes()[node]);
-    match node.map(Node::op) {
-        Some(Op::Affine(AffineMap::Convolution(map))) => map.bias().map_or(0.0, |bias| bias[channel]),
-        Some(Op::Affine(AffineMap::Dense(map))) => map.bias().map_or(0.0, |bias| bias[channel]),
-        Some(Op::Affine(AffineMap::Elementwise(map))) => {
-            map.constant().expand(network.shape(value))[network.channels(product).element(channel, 0)]
-        }
-        _ => 0.0,
-    }
-}
-
-/// Which index along an axis an element has.
-fn input_channel(extents: &[usize], axis: usize, element: usize) -> usize {
-    let stride: usize = extents[axis + 1..].iter().product();
-    element / stride % extents[axis]
-}
-
-impl ChannelReader {
-    /// The node, if it has weights for pairs of channels. All that it reads by the same weights belongs together.
-    fn new(network: &Network, index: usize, first: &ValueMap<usize>, joined: &mut Joined) -> Option<Self> {
-        let node = &network.nodes()[index];
-        let Op::Affine(map) = node.op() else { return None };
-        let (value, operand) = (network.result_of(index), node.operands()[0]);
-        let shape = network.shape(operand);
-        let reads = map.channel_reads(shape)?;
-        let (along, own) = (Channels::along(shape, reads.axis), network.channels(operand));
-        let place = |element: usize| first[operand] + own.of(element);
-        let inputs = (0..reads.inputs).map(|input| place(along.element(input, 0))).collect();
-        if along != own {
-            for element in 0..shape.elements() {
-                joined.join(place(element), place(along.element(along.of(element), 0)));
-            }
-        }
-        Some(Self { value, inputs, bias: bias_of(network, map, value, operand), reads })
-    }
-}
-
-/// The value that has a summand for each channel of what a map makes, if what a constant adds is the same at each
-/// position.
-fn bias_of(network: &Network, map: &AffineMap, value: ValueId, operand: ValueId) -> Option<ValueId> {
-    match map {
-        AffineMap::Convolution(convolution) => {
-            let Action::Sums(sums) = map.action(network.shape(operand)) else { return None };
-            let all = convolution.inputs() * convolution.window().entries()?;
-            (sums.outputs() * all == sums.products()).then_some(value)
-        }
-        AffineMap::Dense(dense) if dense.bias().is_some() => Some(value),
-        AffineMap::Dense(_) => {
-            // A product whose bias is added by a node of its own, and that nothing else reads.
-            let mut readers = network.nodes().iter().enumerate().filter(|(_, node)| node.operands().contains(&value));
-            let (index, node) = readers.next().filter(|_| !network.outputs().contains(&value))?;
-            let Op::Affine(AffineMap::Elementwise(sum)) = node.op() else { return None };
-            let is_vector = sum.constant().values().len() == node.channels().count();
-            let is_sum = sum.arithmetic() == Arithmetic::Add && is_vector && node.channels() == network.channels(value);
-            (is_sum && readers.next().is_none()).then(|| network.result_of(index))
-        }
-        _ => None,
-    }
-}
-
-/// Joins the channels that a node reads and makes, if it treats them one by one, or in groups that are no smaller.
-fn tie(network: &Network, node: &Node, value: ValueId, first: &ValueMap<usize>, joined: &mut Joined) {
-    let made = node.channels();
-    let mut last = (usize::MAX, usize::MAX);
-    let mut pair = |element: usize, operand: ValueId, source: usize| {
-        let (a, b) = (first[value] + made.of(element), first[operand] + network.channels(operand).of(source));
-        if (a, b) != last {
-            joined.join(a, b);
-            last = (a, b);
-        }
-    };
-    let elements = 0..node.shape().elements();
-    match node.op() {
-        Op::Activation(_) | Op::Sum(_) => {
-            node.operands().iter().for_each(|&operand| elements.clone().for_each(|at| pair(at, operand, at)));
-        }
-        Op::Concat(concat) => {
-            let sources = concat.sources(&network.operand_shapes(node)).into_iter().enumerate();
-            sources.for_each(|(element, (index, source))| pair(element, node.operands()[index], source));
-        }
-        Op::MaxPool(pool) => {
-            let operand = node.operands()[0];
-            let windows = pool.windows(network.shape(operand));
-            elements.for_each(|element| windows.of(element).for_each(|source| pair(element, operand, source)));
-        }
-        Op::Affine(map) if !map.ties_channels() => {}
-        Op::Affine(map) => {
-            let operand = node.operands()[0];
-            match map.action(network.shape(operand)) {
-                Action::Move(moves) => elements.for_each(|element| pair(element, operand, moves.source(element))),
-                Action::Each(..) => elements.for_each(|element| pair(element, operand, element)),
-                Action::Sums(sums) => {
-                    elements
-                        .for_each(|element| sums.terms(element).for_each(|(source, _)| pair(element, operand, source)));
-                }
-            }
-        }
     }
 }
 
@@ -473,8 +467,10 @@ impl ChannelPlan {
     /// Whether values without a name in the file have the channels that follow from those that have one: whoever checks
     /// it has no other.
     pub(crate) fn can_be_told(&self, document: &Document) -> bool {
-        let named = self.kept.iter().filter(|(value, _)| document.name_of(**value).is_some());
+        let ChannelSelection { kept, expressions } = &self.selection;
+        let named = kept.iter().filter(|(value, _)| document.name_of(**value).is_some());
         let named = named.map(|(&value, channels)| (value, channels.clone())).collect();
-        complete(document.network(), named) == self.kept
+        expressions.keys().all(|&value| document.name_of(value).is_some())
+            && complete(document.network(), named) == *kept
     }
 }

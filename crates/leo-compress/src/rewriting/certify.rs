@@ -1,6 +1,6 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, ChannelLink, Correspondence, Expression, KeptChannels, Link, Proof, UnitLink};
+use leo_check::{Certificate, ChannelLink, ChannelSelection, Correspondence, Expression, Link, Proof, UnitLink};
 use leo_formats::onnx::{Document, OnnxError};
 use leo_network::{Domain, Numbers, UnitId};
 
@@ -21,8 +21,8 @@ pub(crate) struct RewriteStep {
 pub(crate) enum Reasoning {
     /// By what is proved of units, and what they are expressed by.
     Units(Proof, Correspondence),
-    /// By which channels are left.
-    Channels(KeptChannels),
+    /// By which channels are left, and what the others are.
+    Channels(ChannelSelection),
 }
 
 impl RewriteStep {

@@ -1,20 +1,27 @@
-//! From a file with convolutions to a smaller one: channels are left out, and nothing else is changed but biases that
-//! make up for constants.
+//! From a file with convolutions to a smaller one: channels are left out, and nothing else is changed but biases and
+//! weights that make up for them.
 //!
-//! There is no plan to choose from, but one question: which nodes may make up for constants. That rounds a bias, and
-//! what it moves outputs by grows on the way to them: so if all of them together move outputs too far, those that come
-//! first are left out, until the rest does not.
+//! There is no plan to choose from, but one question: which nodes may make up for what goes. That rounds biases and
+//! weights, and what it moves outputs by grows on the way to them: so if all of them together move outputs too far,
+//! those that come first are left out, until the rest does not; first of those with new weights, then of those with new
+//! biases. Weights that are rounded are no approximation, so what they move outputs by is held against the tolerance
+//! before they are; with them, it must be nothing that one could see.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use leo_check::{Checker, Difference, KeptChannels, ProvedBounds, channel_difference, single_errors};
-use leo_formats::onnx::{Document, OnnxError};
+use leo_check::{
+    ChannelExpression, ChannelSelection, Checker, Difference, ProvedBounds, channel_difference, single_errors,
+};
+use leo_formats::onnx::{Document, MadeUp, OnnxError};
 use leo_network::{Domain, UnitId, ValueId};
 use leo_stability::{Status, analyze};
 
 use crate::compare::reference::Reference;
 use crate::compress::{CompressError, CompressOptions, Compressed};
-use crate::method::groups::{ChannelPlan, Groups};
+use crate::deltas;
+use crate::method::groups::{ChannelPlan, Groups, Making};
+use crate::method::styles::VISIBLE_SHARE;
 use crate::rewriting::certify::{Reasoning, RewriteStep};
 use crate::rewriting::history::{History, RemovedUnit};
 use crate::rewriting::round::ensure_wanted;
@@ -31,6 +38,8 @@ pub(crate) const DEFAULT_ALIGN: usize = 4;
 struct Narrowed {
     document: Document,
     plan: ChannelPlan,
+    /// How far outputs would move if no weight that makes up for a channel were rounded.
+    approximation: Vec<Vec<f64>>,
 }
 
 /// Leaves out channels of a file that was given, of which `compressed` knows what is seen of it so far.
@@ -42,7 +51,7 @@ pub(crate) fn compress(
 ) -> Result<(), CompressError> {
     let first = compressed.document.clone();
     if options.float.is_some_and(|float| float != first.float()) {
-        let what = "channels are left out of a file as it is, in the type that it has";
+        let what = "channels are left out of a file in the type that it has; leave out --dtype";
         return Err(CompressError::Onnx(OnnxError::Splice(what.to_owned())));
     }
     let start = Instant::now();
@@ -56,36 +65,74 @@ pub(crate) fn compress(
     let errors = || single_errors(first.network(), analysis.facts.ranges());
     compressed.errors = first.is_plainly_single().then(errors).map(|errors| [errors.clone(), errors]);
     let start = Instant::now();
-    let mut all = KeptChannels::new();
-    for _ in 0..MOST_ROUNDS {
-        ensure_wanted(options)?;
-        let Some(narrowed) = narrowed(&compressed.document, &first, &analysis.facts, &all, domain, options, reference)?
-        else {
-            break;
-        };
-        compressed.history.leave_out(&narrowed.plan, &compressed.document);
-        all = joined(&all, &narrowed.plan.kept);
-        compressed.document = narrowed.document;
-        compressed.changed = true;
-    }
-    let with_ranges = compressed.errors.is_some();
-    let Difference { deviation, ranges } =
-        channel_difference(&analysis.facts, compressed.document.network(), &all, with_ranges)?;
-    compressed.delta = deviation;
-    if let Some([_, errors]) = compressed.errors.as_mut().filter(|_| compressed.changed) {
-        *errors = single_errors(compressed.document.network(), &ranges);
-    }
-    compressed.steps.push(RewriteStep { before: first.clone(), reasoning: Reasoning::Channels(all) });
+    let tolerances = options.tolerance().of_outputs(&reference.scales, first.float());
+    let mut narrowing = Narrowing { domain, options, reference, tolerances };
+    narrowing.step(compressed, &analysis.facts)?;
     compressed.staying = staying(compressed, &analysis.facts, options);
+    // What is left may have narrower ranges than what it was made from, so that more is known of it.
+    for _ in 1..MOST_ROUNDS {
+        let document = compressed.document.clone();
+        let mut checker = Checker::new(document.network(), domain)?;
+        checker.go_to_end();
+        if !compressed.changed || !narrowing.step(compressed, &checker.finish())? {
+            break;
+        }
+    }
     compressed.times.rewriting += start.elapsed();
     Ok(())
+}
+
+/// What it takes to leave out channels.
+struct Narrowing<'a> {
+    domain: &'a Domain,
+    options: &'a CompressOptions<'a>,
+    reference: &'a Reference<'a>,
+    /// How far elements of outputs may still be moved.
+    tolerances: Vec<Vec<f64>>,
+}
+
+impl Narrowing<'_> {
+    /// Leaves out channels of a file of which this is known, until nothing more can go as far as that shows. Whether
+    /// anything went.
+    fn step(&mut self, compressed: &mut Compressed, facts: &ProvedBounds<'_>) -> Result<bool, CompressError> {
+        let first = compressed.document.clone();
+        let mut all = ChannelSelection::default();
+        let mut approximation = Vec::new();
+        for _ in 0..MOST_ROUNDS {
+            ensure_wanted(self.options)?;
+            let Some(narrowed) = self.narrowed(&compressed.document, facts, &all)? else { break };
+            compressed.history.leave_out(&narrowed.plan, &compressed.document);
+            all = joined(&all, &narrowed.plan.selection);
+            approximation = narrowed.approximation;
+            compressed.document = narrowed.document;
+        }
+        let has_changed = !all.kept.is_empty();
+        if !has_changed && !compressed.steps.is_empty() {
+            return Ok(false);
+        }
+        compressed.changed |= has_changed;
+        let with_ranges = compressed.errors.is_some();
+        let Difference { deviation, ranges } =
+            channel_difference(facts, compressed.document.network(), &all, with_ranges)?;
+        deltas::add(&mut compressed.delta, &deviation);
+        let left = self.tolerances.iter_mut().flatten().zip(approximation.iter().flatten());
+        left.for_each(|(left, spent)| *left = (*left - spent).max(0.0));
+        compressed.approximation += deltas::largest(&approximation);
+        if let Some([_, errors]) = compressed.errors.as_mut().filter(|_| has_changed) {
+            *errors = single_errors(compressed.document.network(), &ranges);
+        }
+        compressed.steps.push(RewriteStep { before: first, reasoning: Reasoning::Channels(all) });
+        Ok(has_changed)
+    }
 }
 
 /// The stable units that are still there, and why.
 fn staying(compressed: &Compressed, facts: &ProvedBounds<'_>, options: &CompressOptions<'_>) -> Vec<Staying> {
     let Some(RewriteStep { before, .. }) = compressed.steps.first() else { return Vec::new() };
     let groups = Groups::new(facts, before, is_exact(options));
-    let needed = groups.core(&if is_exact(options) { Vec::new() } else { groups.absorbers() });
+    let (constants, shares) = makers(&groups, options);
+    let needed =
+        [Making { constants: &constants, shares: &shares }, Making::default()].map(|making| groups.core(making));
     let mut all: Vec<Staying> = Vec::new();
     for (layer, removed) in compressed.history.layers.iter().zip(&compressed.history.removed) {
         let stable = (0..removed.len()).filter(|&unit| layer.units[unit].status.is_stable() && removed[unit].is_none());
@@ -103,6 +150,12 @@ fn staying(compressed: &Compressed, facts: &ProvedBounds<'_>, options: &Compress
     all
 }
 
+/// Which nodes may make up for constants, and which for linear functions of other channels.
+fn makers(groups: &Groups<'_>, options: &CompressOptions<'_>) -> (Vec<ValueId>, Vec<ValueId>) {
+    let constants = if is_exact(options) { Vec::new() } else { groups.absorbers() };
+    (constants, if options.bit_exact { Vec::new() } else { groups.sharers() })
+}
+
 /// Whether outputs may not move at all.
 fn is_exact(options: &CompressOptions<'_>) -> bool {
     options.bit_exact || options.tolerance() == Tolerance::Zero
@@ -112,56 +165,87 @@ fn align(options: &CompressOptions<'_>) -> usize {
     options.align.unwrap_or(DEFAULT_ALIGN).max(1)
 }
 
-/// A file with fewer channels, if there are any that can go. How far outputs may move is held against the file that was
-/// given, of which these channels are left.
-fn narrowed(
-    document: &Document,
-    original: &Document,
-    facts: &ProvedBounds<'_>,
-    all: &KeptChannels,
-    domain: &Domain,
-    options: &CompressOptions<'_>,
-    reference: &Reference<'_>,
-) -> Result<Option<Narrowed>, CompressError> {
-    let tolerance = options.tolerance();
-    let tolerances = tolerance.of_outputs(&reference.scales, original.float());
-    let (is_exact, align) = (is_exact(options), align(options));
-    let own;
-    let facts_now = if all.is_empty() {
-        facts
-    } else {
-        let mut checker = Checker::new(document.network(), domain)?;
-        checker.go_to_end();
-        own = checker.finish();
-        &own
-    };
-    let groups = Groups::new(facts_now, document, is_exact);
-    let attempt = |absorbers: &[ValueId]| -> Result<Option<Narrowed>, CompressError> {
-        let plan = groups.plan(absorbers, align);
-        if plan.kept.is_empty() || !plan.can_be_told(document) {
-            return Ok(None);
-        }
-        ensure_wanted(options)?;
-        let Ok(new) = document.narrow(&plan.kept, &plan.summands) else { return Ok(None) };
-        let kept = joined(all, &plan.kept);
-        // Where a single channel is left, a change of layout may be none any more, and the nodes are others.
-        let Ok(Difference { deviation, .. }) = channel_difference(facts, new.made.network(), &kept, false) else {
-            return Ok(None);
+impl Narrowing<'_> {
+    /// A file with fewer channels, if there are any that can go. How far outputs may move is held against the file that
+    /// these facts are about, of which these channels are left.
+    fn narrowed(
+        &self,
+        document: &Document,
+        facts: &ProvedBounds<'_>,
+        all: &ChannelSelection,
+    ) -> Result<Option<Narrowed>, CompressError> {
+        let own;
+        let facts_now = if all.kept.is_empty() {
+            facts
+        } else {
+            let mut checker = Checker::new(document.network(), self.domain)?;
+            checker.go_to_end();
+            own = checker.finish();
+            &own
         };
-        let is_within = |(delta, tolerance): (&f64, &f64)| if is_exact { *delta == 0.0 } else { delta <= tolerance };
-        let fits = deviation.iter().flatten().zip(tolerances.iter().flatten()).all(is_within);
-        Ok(fits.then_some(Narrowed { document: new.made, plan }))
-    };
-    let absorbers = if is_exact { Vec::new() } else { groups.absorbers() };
-    // The fewer of the first ones take part, the less outputs move.
-    let (mut least, mut most) = (0, absorbers.len());
-    let mut best = attempt(&absorbers)?;
+        let groups = Groups::new(facts_now, document, is_exact(self.options));
+        let attempt = |making: Making<'_>| -> Result<Option<Narrowed>, CompressError> {
+            ensure_wanted(self.options)?;
+            let plan = groups.plan(making, align(self.options));
+            Ok(self.tried(document, facts, all, plan))
+        };
+        let (constants, shares) = makers(&groups, self.options);
+        if let Some(found) = best_of(&shares, |shares| attempt(Making { constants: &constants, shares }))? {
+            return Ok(Some(found));
+        }
+        best_of(&constants, |constants| attempt(Making { constants, shares: &[] }))
+    }
+
+    /// What comes of a plan, if it moves outputs no further than they may be.
+    fn tried(
+        &self,
+        document: &Document,
+        facts: &ProvedBounds<'_>,
+        all: &ChannelSelection,
+        plan: ChannelPlan,
+    ) -> Option<Narrowed> {
+        if plan.selection.kept.is_empty() || !plan.can_be_told(document) {
+            return None;
+        }
+        let selection = joined(all, &plan.selection);
+        // Where a single channel is left, a change of layout may be none any more, and the nodes are others.
+        let narrowed = |made_up: &MadeUp| {
+            let made = document.narrow(&plan.selection.kept, made_up).ok()?.made;
+            let found = channel_difference(facts, made.network(), &selection, false).ok()?;
+            Some((made, found.deviation))
+        };
+        let (made, deviation) = narrowed(&plan.made_up)?;
+        let approximation = if plan.made_up.shares.is_empty() {
+            deviation
+        } else {
+            let relative = self.reference.relative(&deviation, &self.tolerances, 1.0 / VISIBLE_SHARE);
+            if relative > VISIBLE_SHARE {
+                return None;
+            }
+            narrowed(&MadeUp { is_unrounded: true, ..plan.made_up.clone() })?.1
+        };
+        let fits = match is_exact(self.options) {
+            true => deltas::are_zero(&approximation),
+            false => deltas::are_within(&approximation, &self.tolerances),
+        };
+        fits.then_some(Narrowed { document: made, plan, approximation })
+    }
+}
+
+/// What is made with as many of the last ones as possible, if anything is. The fewer of the first ones take part, the
+/// less outputs move.
+fn best_of<T>(
+    all: &[ValueId],
+    attempt: impl Fn(&[ValueId]) -> Result<Option<T>, CompressError>,
+) -> Result<Option<T>, CompressError> {
+    let (mut least, mut most) = (0, all.len());
+    let mut best = attempt(all)?;
     if best.is_some() {
         return Ok(best);
     }
     while least < most {
         let middle = least + (most - least) / 2;
-        match attempt(&absorbers[middle + 1..])? {
+        match attempt(&all[middle + 1..])? {
             Some(found) => {
                 best = Some(found);
                 most = middle;
@@ -172,12 +256,36 @@ fn narrowed(
     Ok(best)
 }
 
-/// The channels that stay of those that stayed before.
-fn joined(before: &KeptChannels, after: &KeptChannels) -> KeptChannels {
+/// The channels that stay of those that stayed before, and what all those are that went.
+fn joined(before: &ChannelSelection, after: &ChannelSelection) -> ChannelSelection {
     let mut all = before.clone();
-    for (&value, kept) in after {
-        let of = |channel: usize| before.get(&value).map_or(channel, |before| before[channel]);
-        all.insert(value, kept.iter().map(|&channel| of(channel)).collect());
+    let place = |value: ValueId, channel: usize| before.kept.get(&value).map_or(channel, |before| before[channel]);
+    for (&value, kept) in &after.kept {
+        all.kept.insert(value, kept.iter().map(|&channel| place(value, channel)).collect());
+    }
+    for (&value, expressions) in &after.expressions {
+        for (&channel, of) in expressions {
+            let terms = of.terms.iter().map(|&(other, factor)| (place(value, other), factor)).collect();
+            let of = ChannelExpression { constant: of.constant, terms };
+            all.expressions.entry(value).or_default().insert(place(value, channel), of);
+        }
+    }
+    // What an expression is made of has none itself.
+    for expressions in all.expressions.values_mut() {
+        let known = expressions.clone();
+        for of in expressions.values_mut() {
+            let mut terms: BTreeMap<usize, f64> = BTreeMap::new();
+            for (other, factor) in std::mem::take(&mut of.terms) {
+                match known.get(&other) {
+                    Some(inner) => {
+                        of.constant += factor * inner.constant;
+                        inner.terms.iter().for_each(|(at, by)| *terms.entry(*at).or_default() += factor * by);
+                    }
+                    None => *terms.entry(other).or_default() += factor,
+                }
+            }
+            of.terms = terms.into_iter().collect();
+        }
     }
     all
 }
@@ -191,7 +299,7 @@ impl History {
             }
         }
         for layer in document.network().layers() {
-            if let Some(kept) = plan.kept.get(&document.network().output_of(layer)) {
+            if let Some(kept) = plan.selection.kept.get(&document.network().output_of(layer)) {
                 let origins = &mut self.origins[layer.index()];
                 *origins = kept.iter().map(|&unit| origins[unit]).collect();
             }

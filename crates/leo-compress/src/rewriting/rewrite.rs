@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use leo_check::{Correspondence, Expression, ProvedBounds, deviation};
-use leo_formats::onnx::{Document, Float};
+use leo_formats::onnx::{Document, Float, MadeUp};
 use leo_network::{Network, Part, Spliced, UnitId, ValueId};
 
 use crate::CompressError;
@@ -84,7 +84,7 @@ impl<'a> Original<'a> {
 
     /// Leaves out channels that can go without any new number, and has it proved what that does.
     pub(crate) fn narrow(&self, narrowing: &Narrowing) -> Result<RewrittenFile, CompressError> {
-        let narrow = self.document.narrow(&narrowing.kept, &BTreeMap::new())?;
+        let narrow = self.document.narrow(&narrowing.kept, &MadeUp::default())?;
         let pairs = narrowing.correspondence(self.document.network(), &narrow, self.regions);
         let deviation = deviation(self.facts, narrow.made.network(), &pairs)?;
         Ok(RewrittenFile { document: narrow.made, removed: narrowing.removed.clone(), deviation, pairs })

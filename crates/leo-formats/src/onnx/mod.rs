@@ -57,6 +57,7 @@ mod graph;
 mod import;
 mod interface;
 mod lower;
+mod made_up;
 mod narrow;
 pub mod proto;
 mod single;
@@ -76,6 +77,7 @@ pub use element::Float;
 pub use emit::Export;
 pub use error::{Hindrance, OnnxError, Reason};
 pub use interface::InterfaceDifference;
+pub use made_up::{MadeUp, Share};
 pub use tensor::TensorError;
 pub use wire::WireError;
 

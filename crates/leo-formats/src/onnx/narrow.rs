@@ -12,6 +12,7 @@ use super::element::Float;
 use super::emit::value_info;
 use super::graph::{CONSTANTS_ALONE, label, live_order, replaceable};
 use super::import::{Computed, Constants, import};
+use super::made_up::{MadeUp, Share};
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
 };
@@ -24,9 +25,7 @@ impl Document {
     /// This file with only some of the channels of some values: for each value of [`network`](Self::network) that is to
     /// change, which of its [channels](leo_network::Node::channels) stay, at least one of them and in ascending order.
     ///
-    /// Where channels that go are constants, that is added to what reads them: for values that a convolution, a matrix
-    /// with a bias or an addition makes, `summands` has what is to be added to each channel that stays, instead of what
-    /// was.
+    /// Where channels that go are something else than nothing, what reads them [makes up for it](MadeUp).
     ///
     /// Values that a node makes element by element must keep the same channels as what it reads. Rows and columns of
     /// weights, and elements of other constants, that belong to the other channels go. Everything else stays as it is,
@@ -36,11 +35,7 @@ impl Document {
     /// # Errors
     /// If an operator that reads or makes such a value does more than to treat channels alone or to multiply with a
     /// constant matrix, or if the file is not of a kind that can be changed so.
-    pub fn narrow(
-        &self,
-        kept: &BTreeMap<ValueId, Vec<usize>>,
-        summands: &BTreeMap<ValueId, Vec<f64>>,
-    ) -> Result<Spliced<Self>, OnnxError> {
+    pub fn narrow(&self, kept: &BTreeMap<ValueId, Vec<usize>>, made_up: &MadeUp) -> Result<Spliced<Self>, OnnxError> {
         self.check_rewritable()?;
         let mut model = self.embedded()?;
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
@@ -48,7 +43,7 @@ impl Document {
         let live = live_order(graph)?;
         let needed = names_at(graph, &live);
         let live: HashSet<usize> = live.into_iter().collect();
-        let mut selection = Selection::new(self, kept, summands, graph)?;
+        let mut selection = Selection::new(self, kept, made_up, graph)?;
         for (index, node) in graph.node.iter_mut().enumerate() {
             match live.contains(&index) {
                 true => selection.node(node)?,
@@ -88,6 +83,8 @@ struct StayingChannels<'a> {
     /// Which of ONNX's axes they are along, and how many axes there are.
     axis: usize,
     rank: usize,
+    /// What weights for others add to theirs, where they are read.
+    shares: &'a [Share],
 }
 
 /// Where a node has a summand for each channel.
@@ -101,7 +98,7 @@ struct Summand {
 struct Selection<'a> {
     document: &'a Document,
     kept: &'a BTreeMap<ValueId, Vec<usize>>,
-    summands: &'a BTreeMap<ValueId, Vec<f64>>,
+    made_up: &'a MadeUp,
     constants: Constants,
     /// How often each name is read, by nodes or as an output.
     readers: HashMap<String, usize>,
@@ -116,7 +113,7 @@ impl<'a> Selection<'a> {
     fn new(
         document: &'a Document,
         kept: &'a BTreeMap<ValueId, Vec<usize>>,
-        summands: &'a BTreeMap<ValueId, Vec<f64>>,
+        made_up: &'a MadeUp,
         graph: &GraphProto,
     ) -> Result<Self, OnnxError> {
         let mut readers: HashMap<String, usize> = HashMap::new();
@@ -129,7 +126,7 @@ impl<'a> Selection<'a> {
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
         let constants = import(graph, document.opset, None, &replaceable(&document.model))?.1;
-        Ok(Self { document, kept, summands, constants, readers, own, taken, made: Vec::new() })
+        Ok(Self { document, kept, made_up, constants, readers, own, taken, made: Vec::new() })
     }
 
     /// Which channels of a value stay, if some do not.
@@ -140,7 +137,7 @@ impl<'a> Selection<'a> {
         let mut fixed = axes.iter().enumerate().filter(|(_, axis)| matches!(axis, Axis::Fixed(_)));
         let (axis, _) = fixed.nth(self.document.network().channels(computed.id).axis())?;
         let Axis::Fixed(width) = axes[axis] else { return None };
-        Some(StayingChannels { kept, width, axis, rank: axes.len() })
+        Some(StayingChannels { kept, width, axis, rank: axes.len(), shares: &[] })
     }
 
     /// A node that no output depends on must have nothing to do with what changes.
@@ -157,7 +154,10 @@ impl<'a> Selection<'a> {
         let computed: Vec<usize> =
             (0..node.input.len()).filter(|&input| self.is_computed(&node.input[input])).collect();
         let before = computed.iter().find_map(|&input| self.channels(&node.input[input]));
-        let summands = node.output.first().and_then(|name| self.summands(name));
+        let made = node.output.first().and_then(|name| self.made_by(name));
+        let shares = made.and_then(|value| self.made_up.shares.get(&value)).map_or(&[][..], Vec::as_slice);
+        let before = before.map(|channels| StayingChannels { shares, ..channels });
+        let summands = made.and_then(|value| self.made_up.summands.get(&value)).map(Vec::as_slice);
         if before.is_none() && after.is_none() && summands.is_none() {
             return Ok(());
         }
@@ -201,12 +201,12 @@ impl<'a> Selection<'a> {
         }
     }
 
-    /// What is to be added to the channels of a value that stay, if that is new.
-    fn summands(&self, name: &str) -> Option<&'a [f64]> {
+    /// The value that what makes something of this name makes.
+    fn made_by(&self, name: &str) -> Option<ValueId> {
         let computed = self.document.read.computed.get(name)?;
         // A name that is given to the value further on has no part in making it.
         let (first, _) = self.document.read.names.get(&computed.id)?;
-        (first == name).then(|| self.summands.get(&computed.id).map(Vec::as_slice)).flatten()
+        (first == name).then_some(computed.id)
     }
 
     /// Which input of a node has a summand for each of its channels, and what type and shape these have once channels
@@ -235,8 +235,9 @@ impl<'a> Selection<'a> {
 
     /// Puts new summands where a node, whose channels are left out by now, has them or may have them.
     fn put_summands(&mut self, node: &mut NodeProto, Summand { input, float, dims }: &Summand, numbers: &[f64]) {
+        let float = self.made_up.type_of(*float);
         let numbers: Vec<f64> = numbers.iter().map(|&number| float.round(number)).collect();
-        let encode = |name: &str| encode_floats(name, *float, dims, &numbers);
+        let encode = |name: &str| encode_floats(name, float, dims, &numbers);
         if node.input.len() <= *input {
             node.input.resize(input + 1, String::new());
         }
@@ -332,7 +333,9 @@ impl<'a> Selection<'a> {
             if tensor.dims.get(axis) != Some(&channels.width) {
                 return Err(refused(format!("{} has weights that do not fit its channels", label(node))));
             }
-            tensor = tensor.selected(axis, channels.kept);
+            let TensorNumbers::Float(float, _) = tensor.numbers else { break };
+            let float = self.made_up.type_of(float);
+            tensor = tensor.with_shares(axis, channels.shares, float).selected(axis, channels.kept);
         }
         self.put(node, input, &tensor)
     }

@@ -1,219 +1,36 @@
-//! How far two networks can be apart of which the second is the first with fewer channels.
-//!
-//! Both have the same nodes, which read the same values; each value of the second has some of the channels that it has
-//! in the first. So every element of the second network has an element of the first that it stands for, and what is
-//! followed through both networks, node by node, is an interval that holds the difference of the two. Where equal
-//! weights read elements that do not differ, it is nothing, exactly. Let `h'` stand for `h`, and let `d = h' - h`. A
-//! sum over what stays, by weights `w'` instead of `w`, misses
-//!
-//! ```text
-//! Σ w' d + Σ (w' - w) h + (b' - b) - Σ w h    (the last over what is gone)
-//! ```
-//!
-//! so a channel that is gone costs nothing if it is always 0, or if it is a constant that the bias makes up for. An
-//! activation makes `λ d` of `d`, with `λ` between the least and the greatest slope of the pieces that both touch: a
-//! unit that is proved to be off in both networks does not differ at all. Numbers side by side keep their differences,
-//! and the largest of a window differs by no more than the numbers in it.
-//!
-//! That is differential verification with intervals (ReluDiff, Paulsen et al. 2020, arXiv:2001.03662). It needs no
-//! matrix over positions: one pass over the terms of both networks, and room for a few values. For what dense layers
-//! have besides, see [`mod@crate::deviation`].
+//! How much what a node of the second network makes differs from what the same node of the first one makes.
 
-use std::collections::BTreeMap;
-
-use leo_network::op::{Action, ActionKind, AffineMap, Arithmetic, Op, Sums};
-use leo_network::{Activation, Channels, Network, Node, ValueId, ValueMap, sum_and_error};
+use leo_network::op::{Action, Arithmetic, Op, Sums};
+use leo_network::{Activation, Network, Node, ValueId, ValueMap, sum_and_error};
 use rayon::prelude::*;
 
+use super::expressions::Expressed;
+use super::form::LinearForm;
+use super::{StandIn, StandIns};
 use crate::activation::{image, touched};
 use crate::checker::ProvedBounds;
 use crate::correspondence::Mismatch;
-use crate::deviation::{Difference, last_readers};
 use crate::number::Number;
 use crate::range::{Interval, Range};
 use crate::sound::Upper;
 
-/// Of the values that have fewer channels than before, which ones stay, in ascending order.
-pub type KeptChannels = BTreeMap<ValueId, Vec<usize>>;
-
-/// The channels of all values that have fewer of them than before, given those of some: where each channel is treated
-/// alone, or numbers are moved, what is made has the channels of what is read, and the other way round. (In files,
-/// values in the middle of what an operator does have no name.)
-pub fn complete(network: &Network, mut kept: KeptChannels) -> KeptChannels {
-    let carries = |node: &Node| match node.op() {
-        Op::Affine(map) => map.kind() != ActionKind::Sums || matches!(map, AffineMap::SumPool(_)),
-        Op::Activation(_) | Op::Sum(_) | Op::MaxPool(_) => true,
-        Op::Concat(_) => false,
-    };
-    let pairs = network.nodes().iter().enumerate().filter(|(_, node)| carries(node));
-    let pairs: Vec<(ValueId, &Node)> = pairs.map(|(index, node)| (network.result_of(index), node)).collect();
-    for &(value, node) in &pairs {
-        if let Some(channels) = carried(network, node, kept.get(&node.operands()[0]), Direction::There) {
-            kept.entry(value).or_insert(channels);
-        }
-    }
-    for &(value, node) in pairs.iter().rev() {
-        if let Some(channels) = carried(network, node, kept.get(&value), Direction::Back) {
-            kept.entry(node.operands()[0]).or_insert(channels);
-        }
-    }
-    kept
-}
-
-/// From what is read to what is made, or back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    There,
-    Back,
-}
-
-/// The channels at one end of a node that belong to those at the other, unless some elements of a channel do and others
-/// do not.
-fn carried(network: &Network, node: &Node, kept: Option<&Vec<usize>>, way: Direction) -> Option<Vec<usize>> {
-    let (kept, operand) = (kept?, node.operands()[0]);
-    let (from, to) = match way {
-        Direction::There => (network.channels(operand), node.channels()),
-        Direction::Back => (node.channels(), network.channels(operand)),
-    };
-    let Op::Affine(map) = node.op() else { return (from.count() == to.count()).then(|| kept.clone()) };
-    let Action::Move(moves) = map.action(network.shape(operand)) else {
-        return (from.count() == to.count()).then(|| kept.clone());
-    };
-    let is_kept: Vec<bool> = (0..from.count()).map(|channel| kept.binary_search(&channel).is_ok()).collect();
-    let mut found: Vec<Option<bool>> = vec![None; to.count()];
-    for made in 0..node.shape().elements() {
-        let (one, other) = match way {
-            Direction::There => (moves.source(made), made),
-            Direction::Back => (made, moves.source(made)),
-        };
-        let (stays, known) = (is_kept[from.of(one)], &mut found[to.of(other)]);
-        if *known.get_or_insert(stays) != stays {
-            return None;
-        }
-    }
-    Some((0..to.count()).filter(|&channel| found[channel] == Some(true)).collect())
-}
-
-/// How far each element of each output of `second` can be from what `facts` are about, if it is that network with these
-/// channels; and, if that is asked for, where all values of the second network lie.
-///
-/// # Errors
-/// If it is not that network with these channels.
-pub fn channel_difference<N: Number>(
-    facts: &ProvedBounds<'_, N>,
-    second: &Network,
-    kept: &KeptChannels,
-    with_ranges: bool,
-) -> Result<Difference<N>, Mismatch> {
-    let first = facts.network();
-    let values = StandIns::new(first, second, kept)?;
-    let last_reader = last_readers(second);
-    let input = vec![N::default(); first.input().elements()];
-    let mut differences = ValueMap::from(vec![Range { lower: input.clone(), upper: input }]);
-    let mut ranges = ValueMap::default();
-    let moved = |value: ValueId, by: &Range<N>| moved(facts.range(value), &values.of[value], by);
-    if with_ranges {
-        ranges.push(facts.range(ValueId::INPUT).clone());
-    }
-    for (index, (one, other)) in first.nodes().iter().zip(second.nodes()).enumerate() {
-        let value = first.result_of(index);
-        let pair = NodePair { first, second, one, other, facts, values: &values, differences: &differences };
-        let made = pair.difference(value)?;
-        if with_ranges {
-            ranges.push(moved(value, &made));
-        }
-        differences.push(made);
-        for operand in one.operands().iter().filter(|operand| last_reader[**operand] == Some(index)) {
-            differences[*operand] = Range { lower: Vec::new(), upper: Vec::new() };
-        }
-    }
-    let distance = |value: &ValueId| {
-        let range = &differences[*value];
-        (0..range.len()).map(|element| range.magnitude(element)).collect()
-    };
-    Ok(Difference { deviation: second.outputs().iter().map(distance).collect(), ranges })
-}
-
-/// Where the elements of a value of the second network lie, by where those of the first do and how much they differ.
-fn moved<N: Number>(range: &Range<N>, stands_for: &StandIn, by: &Range<N>) -> Range<N> {
-    let at = |element: usize| sum_of(&range.at(stands_for.source(element)), &by.at(element));
-    let (lower, upper) = (0..by.len()).map(at).map(|at| (at.lower, at.upper)).unzip();
-    Range { lower, upper }
-}
-
-/// For each value of the second network, which elements of the first one its own stand for.
-struct StandIns {
-    of: ValueMap<StandIn>,
-}
-
-/// Which elements of a value those of a narrower one stand for.
-struct StandIn {
-    old: Channels,
-    new: Channels,
-    /// None if all stay.
-    kept: Option<Vec<usize>>,
-}
-
-impl StandIn {
-    /// The element of the first network that one of the second stands for. A later one stands for a later one.
-    fn source(&self, element: usize) -> usize {
-        match &self.kept {
-            None => element,
-            Some(kept) => self.old.element(kept[self.new.of(element)], self.new.position(element)),
-        }
-    }
-}
-
-impl StandIns {
-    /// Sees to it that both networks have the same nodes, and values of the shapes that the channels make them have.
-    fn new(first: &Network, second: &Network, kept: &KeptChannels) -> Result<Self, Mismatch> {
-        let mut of = ValueMap::default();
-        let is_alike = first.nodes().len() == second.nodes().len()
-            && first.outputs() == second.outputs()
-            && first.nodes().iter().zip(second.nodes()).all(|(one, other)| one.operands() == other.operands())
-            && kept.keys().all(|value| value.index() <= first.nodes().len());
-        if !is_alike {
-            return Err(Mismatch::Graph);
-        }
-        for value in first.values() {
-            let (old, kept) = (first.channels(value), kept.get(&value).cloned());
-            // Along the same axis: of several of length 1, the second network could have another one.
-            let new = Channels::along(second.shape(value), old.axis());
-            let fits = match &kept {
-                None => first.shape(value) == second.shape(value),
-                Some(kept) => {
-                    let is_one =
-                        kept.iter().is_sorted_by(|a, b| a < b) && kept.last().is_some_and(|&last| last < old.count());
-                    let extents = first.shape(value).extents().iter().enumerate();
-                    let expected = extents.map(|(axis, &extent)| if axis == old.axis() { kept.len() } else { extent });
-                    let is_shared = value == ValueId::INPUT || first.outputs().contains(&value);
-                    is_one && !is_shared && second.shape(value).extents().iter().copied().eq(expected)
-                }
-            };
-            if !fits {
-                return Err(Mismatch::Channels { value: value.index() });
-            }
-            of.push(StandIn { old, new, kept });
-        }
-        Ok(Self { of })
-    }
-}
-
 /// A node of the first network, and the one that does the same in the second.
-struct NodePair<'a, N> {
-    first: &'a Network,
-    second: &'a Network,
-    one: &'a Node,
-    other: &'a Node,
-    facts: &'a ProvedBounds<'a, N>,
-    values: &'a StandIns,
+pub(super) struct NodePair<'a, N> {
+    pub(super) first: &'a Network,
+    pub(super) second: &'a Network,
+    pub(super) one: &'a Node,
+    pub(super) other: &'a Node,
+    pub(super) facts: &'a ProvedBounds<'a, N>,
+    pub(super) values: &'a StandIns,
     /// How much values of the second network differ.
-    differences: &'a ValueMap<Range<N>>,
+    pub(super) differences: &'a ValueMap<Range<N>>,
+    /// What stands for channels of values so far that are gone.
+    pub(super) expressed: &'a ValueMap<Expressed<N>>,
 }
 
 impl<N: Number> NodePair<'_, N> {
     /// How much what the second node makes differs from what it stands for.
-    fn difference(&self, value: ValueId) -> Result<Range<N>, Mismatch> {
+    pub(super) fn difference(&self, value: ValueId) -> Result<Range<N>, Mismatch> {
         let wrong = || Mismatch::Channels { value: value.index() };
         let made = &self.values.of[value];
         let elements = self.other.shape().elements();
@@ -289,7 +106,14 @@ impl<N: Number> NodePair<'_, N> {
             (Action::Sums(one), Action::Sums(other)) => {
                 let (stands_for, given) = (&self.values.of[operand], &self.differences[operand]);
                 let sums = SumPair { one, other, stands_for, given, range };
-                let of = |element| sums.difference(element, made.source(element));
+                let expressed = &self.expressed[operand];
+                let of = |element: usize| {
+                    if expressed.of.is_empty() {
+                        return sums.difference(element, made.source(element));
+                    }
+                    let form = LinearForm::new(self.facts, self.one.operands(), vec![expressed]);
+                    sums.difference_by_forms(element, made.source(element), form)
+                };
                 Some(elements.into_par_iter().with_min_len(64).map(of).collect())
             }
             _ => None,
@@ -298,13 +122,13 @@ impl<N: Number> NodePair<'_, N> {
 }
 
 /// The sum of two numbers that lie in intervals.
-fn sum_of<N: Number>(a: &Interval<N>, b: &Interval<N>) -> Interval<N> {
+pub(super) fn sum_of<N: Number>(a: &Interval<N>, b: &Interval<N>) -> Interval<N> {
     let sum = |a: &N, b: &N| if b.is_zero() { a.clone() } else { a.plus(b).up() };
     Interval { lower: sum(&a.lower.negative(), &b.lower.negative()).negative(), upper: sum(&a.upper, &b.upper) }
 }
 
 /// How much what an activation makes differs, for a pre-activation in a range and another that differs by so much.
-fn of_activation<N: Number>(of: &Activation, range: &Interval<N>, by: &Interval<N>) -> Interval<N> {
+pub(super) fn of_activation<N: Number>(of: &Activation, range: &Interval<N>, by: &Interval<N>) -> Interval<N> {
     if by.lower.is_zero() && by.upper.is_zero() {
         return by.clone();
     }
@@ -411,6 +235,23 @@ impl<N: Number> SumPair<'_, N> {
             lower: sum.below.bound().limit.negative().shortened_down(),
             upper: sum.above.bound().limit.shortened_up(),
         }
+    }
+}
+
+impl<N: Number> SumPair<'_, N> {
+    /// The same where channels that are gone are expressed by others.
+    fn difference_by_forms(&self, element: usize, source: usize, mut form: LinearForm<'_, N>) -> Interval<N> {
+        let nothing = N::default();
+        for (input, weight) in self.other.terms(element) {
+            form.add_between(&N::of(weight), &self.given.lower[input], &self.given.upper[input]);
+            form.add((0, self.stands_for.source(input)), (&N::of(weight), &nothing), 1.0);
+        }
+        for (input, weight) in self.one.terms(source) {
+            form.add((0, input), (&N::of(weight), &nothing), -1.0);
+        }
+        form.add_constant(1.0, self.other.bias(element));
+        form.add_constant(-1.0, self.one.bias(source));
+        form.bounds()
     }
 }
 
