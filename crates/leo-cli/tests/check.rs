@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use support::{Anything, leo, models, three_units};
+use support::{Anything, leo, models, three_units, trained};
 
 /// A compressed network with its certificate, in a folder: three.nnet, small.onnx, small.leo.
 fn compressed() -> Anything<tempfile::TempDir> {
@@ -143,8 +143,7 @@ fn certificates_go_where_they_are_wanted() -> Anything {
 /// All networks that come with the project, compressed: for each, its name, and the paths of the three files.
 fn compressed_models(folder: &Path) -> Anything<BTreeMap<String, [PathBuf; 3]>> {
     let mut found = BTreeMap::new();
-    let mnist = std::fs::read_dir(models().join("mnist"))?.collect::<Result<Vec<_>, _>>()?;
-    for path in mnist.into_iter().map(|entry| entry.path()).chain([models().join("digits.onnx")]) {
+    for path in trained()?.into_iter().chain([models().join("digits.onnx")]) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let small = folder.join(format!("{name}.onnx"));
         let output =
@@ -160,7 +159,7 @@ fn compressed_models(folder: &Path) -> Anything<BTreeMap<String, [PathBuf; 3]>> 
 fn certificates_of_all_models_are_verified() -> Anything {
     let folder = tempfile::tempdir()?;
     let all = compressed_models(folder.path())?;
-    assert!(all.len() >= 11);
+    assert!(all.len() >= 14);
     let mut list = String::new();
     for (name, paths) in &all {
         let [model, small, certificate] = paths.each_ref().map(|path| path.to_string_lossy());

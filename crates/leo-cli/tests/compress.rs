@@ -13,7 +13,7 @@ use leo_network::Array;
 use leo_train::library;
 use serde_json::Value;
 
-use support::{Anything, model, models, printed, three_units};
+use support::{Anything, model, models, printed, three_units, trained};
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     support::command(folder, &[&["compress"], arguments].concat())
@@ -145,7 +145,48 @@ fn the_models_that_ship_shrink_as_they_should() -> Anything {
     Ok(())
 }
 
-/// Not one of 10,000 predictions changes.
+/// What models/README.md says of the convolutional networks holds, or more goes by now.
+#[test]
+fn convolutional_models_are_what_their_table_says() -> Anything {
+    let folder = tempfile::tempdir()?;
+    let page = std::fs::read_to_string(models().join("README.md"))?;
+    let section = page.split("\n## ").find(|section| section.starts_with("Convolutional networks\n"));
+    let rows = section.ok_or("a section")?.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut found = 0;
+    for row in rows {
+        let (name, numbers) = row.split_once("` | ").ok_or("a name")?;
+        // "12 of 34", "1,234 to 567": every number of the row, in order.
+        let numbers = numbers.replace(',', "");
+        let numbers: Vec<u64> = numbers.split([' ', '|']).filter_map(|word| word.parse().ok()).collect();
+        let [channels, off, on, neither, aligned, left, parameters, fewer, bytes, smaller] = numbers[..] else {
+            return Err(format!("{name}: {numbers:?}").into());
+        };
+        let network = models().join("convolutional").join(name).to_string_lossy().into_owned();
+        let said = support::leo(folder.path(), &["analyze", &network, "--domain", "0,1", "--json"]);
+        let totals = &serde_json::from_slice::<Value>(&said.stdout)?["totals"];
+        let count = |key: &str| totals[key].as_u64();
+        assert!(count("inactive") >= Some(off) && count("active") >= Some(on), "{name}: {totals}");
+        assert_eq!((count("units"), off + on + neither), (Some(channels), channels), "{name}: {totals}");
+        for (align, left) in [("1", left), ("4", aligned)] {
+            let json = report(folder.path(), &[&network, "-o", "small.onnx", "--domain", "0,1", "--align", align])?;
+            let before = ["units", "parameters", "bytes"].map(|key| json["before"][key].as_u64());
+            assert_eq!(before, [channels, parameters, bytes].map(Some), "{name}: {json}");
+            assert!(json["after"]["units"].as_u64() <= Some(left), "{name}, multiples of {align}: {json}");
+            assert!(json["observed"].as_f64() <= json["delta"].as_f64() && json["delta"].as_f64() < Some(1e-5));
+            if align == "4" {
+                assert!(json["after"]["parameters"].as_u64() <= Some(fewer), "{name}: {json}");
+                assert!(json["after"]["bytes"].as_u64() <= Some(smaller), "{name}: {json}");
+            }
+            let checked = support::leo(folder.path(), &["check", &network, "small.onnx"]);
+            assert!(checked.status.success(), "{name}, multiples of {align}: {checked:?}");
+        }
+        found += 1;
+    }
+    assert_eq!(found, std::fs::read_dir(models().join("convolutional"))?.count(), "a row for each file");
+    Ok(())
+}
+
+/// Not one of 10,000 predictions changes, and as many are right as models/README.md says.
 #[test]
 fn no_prediction_changes() -> Anything {
     let Ok(mnist) = library::locate("mnist") else {
@@ -156,14 +197,18 @@ fn no_prediction_changes() -> Anything {
     let file = |name: &str| mnist.join(name).to_string_lossy().into_owned();
     let packed = |name: &str| if mnist.join(name).exists() { file(name) } else { file(&format!("{name}.gz")) };
     let (images, labels) = (packed("t10k-images-idx3-ubyte"), packed("t10k-labels-idx1-ubyte"));
-    for entry in std::fs::read_dir(models().join("mnist"))? {
-        let network = entry?.path().to_string_lossy().into_owned();
+    let page = std::fs::read_to_string(models().join("README.md"))?;
+    for path in trained()? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let network = path.to_string_lossy().into_owned();
         let samples = ["--data", &images, "--divide", "255", "--labels", &labels];
         let arguments = [&[&network, "-o", "small.onnx", "--domain", "0,1"], &samples[..]].concat();
         let json = report(folder.path(), &arguments)?;
         let accuracy = &json["accuracy"];
         assert_eq!((&accuracy["samples"], &accuracy["changed"]), (&10_000.into(), &0.into()), "{network}");
         assert!(accuracy["before"].as_f64() > Some(0.95) && accuracy["before"] == accuracy["after"], "{network}");
+        let row = format!("| `{name}` | {:.2} |", 100.0 * accuracy["before"].as_f64().ok_or("a number")?);
+        assert!(page.contains(&row), "models/README.md does not say {row}");
         assert!(json["observed"].as_f64() <= json["delta"].as_f64());
     }
     Ok(())

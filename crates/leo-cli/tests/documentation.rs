@@ -78,6 +78,9 @@ fn plan(command: &str) -> Result<Plan, String> {
             with(&[("--networks", "1"), ("--widths", "25"), ("--epochs", "1"), ("--out", "try")])
         }
         ["leo", ..] | ["cp", ..] | ["python", ..] => Plan::AsItIs,
+        [".venv/bin/python", "models/make_convolutions.py", ..] => {
+            Plan::Not("it trains for many minutes, with PyTorch, which the tests do without")
+        }
         [".venv/bin/python", ..] => Plan::Instead(command.replacen(".venv/bin/python", "python", 1)),
         ["make", target, ..] => {
             let makefile = fs::read_to_string(root().join("Makefile")).map_err(|error| error.to_string())?;

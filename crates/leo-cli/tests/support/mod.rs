@@ -51,6 +51,17 @@ pub fn model(name: &str) -> String {
     models().join("mnist").join(format!("{name}-seed-0.onnx")).to_string_lossy().into_owned()
 }
 
+/// All that were trained on MNIST, with convolutions and without.
+pub fn trained() -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for folder in ["mnist", "convolutional"] {
+        let files = std::fs::read_dir(models().join(folder))?.map(|entry| entry.map(|entry| entry.path()));
+        found.extend(files.collect::<io::Result<Vec<_>>>()?);
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Always off on [0, 1], always on, and both: -x - 1, x + 1 and x - 1/2. The output is their sum.
 pub const THREE: &str =
     "// three units\n2,1,1,3,\n1,3,1,\n0,\n0,\n1,\n0,0,\n1,1,\n-1,\n1,\n1,\n-1,\n1,\n-0.5,\n1,1,1,\n0,\n";
