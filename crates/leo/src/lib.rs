@@ -15,6 +15,7 @@ mod options;
 mod samples;
 mod scan;
 mod search_file;
+mod stages;
 
 pub use accuracy::Accuracy;
 pub use analysis::{LayerReport, OutputBounds, StabilityReport, Totals, UnitReport, WitnessPair};
@@ -35,6 +36,7 @@ pub use names::{certificate_of, has_suffix, smaller_than};
 pub use options::Options;
 pub use samples::{SampleCount, read_labels, read_samples};
 pub use scan::ScanReport;
+pub use stages::{StageReport, StagesReport};
 
 // Whatever else is named in these pages is found in the crates behind.
 pub use leo_network::Domain as BoundedDomain;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use leo::{BoundsFormat, Engine, HAS_SOLVER, ModelFile, StabilityReport, Totals};
+use leo::{BoundsFormat, Engine, HAS_SOLVER, ModelFile, StabilityReport, StagesReport, Totals};
 
 use crate::args::{Analyze, EngineName};
 use crate::report::{Page, stability};
@@ -126,6 +126,7 @@ impl<'a> Summary<'a> {
             domain: domain::in_words(&self.0.domain),
             network: model.network(),
             layers: &self.0.verdicts,
+            stages: StagesReport::new(model.network(), model.network(), model.model().float()),
             outputs: &self.0.outputs,
             outcome: None,
             warnings: self.warnings().into_iter().chain(stopped).collect(),

@@ -6,6 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::grid::mark;
 use super::network::{Shown, UnitMark, inputs, outputs};
+use super::stages::ending;
 use crate::terminal::output::one_line;
 
 /// The most units of a layer that can be told apart.
@@ -105,16 +106,6 @@ impl GraphColumn<'_> {
     }
 }
 
-/// A layer's name as it fits below a column: the end of a long one, which tells it from others.
-fn caption_of(name: &str) -> String {
-    let cut = name.chars().count().saturating_sub(LONGEST_CAPTION);
-    if cut == 0 {
-        name.to_owned()
-    } else {
-        name.chars().skip(cut + 1).fold("…".to_owned(), |text, c| text + &c.to_string())
-    }
-}
-
 /// Draws a network.
 pub fn draw(shown: &Shown<'_>) -> Markup {
     let network = shown.network;
@@ -130,7 +121,7 @@ pub fn draw(shown: &Shown<'_>) -> Markup {
     let caption = |column: usize| match column {
         0 => inputs(network),
         last if last == columns.len() - 1 => outputs(network),
-        column => names.get(column - 1).map_or_else(String::new, |name| caption_of(name)),
+        column => names.get(column - 1).map_or_else(String::new, |name| ending(name, LONGEST_CAPTION)),
     };
     let wires = wires(network).unwrap_or_default();
     html! {

@@ -45,7 +45,8 @@ pub fn sample(class: &str) -> Markup {
     html! { svg aria-hidden="true" width="14" height="14" viewBox="0 0 14 14" { (PreEscaped(mark(&dot, (7, 7), 5))) } }
 }
 
-/// A dot around a point: a circle, struck out if the unit is gone.
+/// A dot around a point: a circle, struck out if the unit is gone; with a dot in it, or half of it filled, if it could
+/// go but for its number, or but for others.
 pub fn mark(dot: &UnitMark, (x, y): (usize, usize), radius: usize) -> String {
     let about = match &dot.about {
         About::Row(row) => format!(" data-u=\"{row}\""),
@@ -61,13 +62,15 @@ pub fn mark(dot: &UnitMark, (x, y): (usize, usize), radius: usize) -> String {
             format!("<path d=\"M-{r:.1}-{r:.1}L{r:.1} {r:.1}M-{r:.1} {r:.1}L{r:.1}-{r:.1}\"/>")
         }
         class if class.contains("merged") => format!("<path d=\"M-{r} 0H{r}\"/>"),
+        class if class.contains("aligned") => format!("<circle class=\"core\" r=\"{:.1}\"/>", 0.45 * r as f64),
+        class if class.contains("tied") => format!("<path class=\"core\" d=\"M0-{r}A{r} {r} 0 0 1 0 {r}\"/>"),
         _ => String::new(),
     };
     format!("<g class=\"{class}\"{about} transform=\"translate({x} {y})\"><circle r=\"{r}\"/>{ring}{strike}</g>")
 }
 
 /// Dots side by side that look alike, several of them as one where there are very many.
-pub fn binned(dots: Vec<UnitMark>) -> Vec<UnitMark> {
+pub fn binned(dots: Vec<UnitMark>, noun: &str) -> Vec<UnitMark> {
     let size = dots.len().div_ceil(MOST_MARKS);
     if size <= 1 {
         return dots;
@@ -75,7 +78,7 @@ pub fn binned(dots: Vec<UnitMark>) -> Vec<UnitMark> {
     let groups = dots.chunk_by(|a, b| a.class == b.class).flat_map(|alike| alike.chunks(size));
     let merged = |group: &[UnitMark]| UnitMark {
         class: group[0].class.clone(),
-        about: About::Text(counted(group.len(), "unit")),
+        about: About::Text(counted(group.len(), noun)),
         number: None,
     };
     groups.map(merged).collect()

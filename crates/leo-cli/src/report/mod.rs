@@ -4,15 +4,18 @@
 //! the ranges (`ranges.rs`) point to that row, and a script of a few lines shows it where the pointer is. Without the
 //! script everything is there still, in the tables.
 
+mod channels;
 mod graph;
 mod grid;
 mod network;
 mod outputs;
 mod ranges;
 pub mod stability;
+mod stages;
 mod units;
 
-use leo_compress::History;
+use leo::StagesReport;
+use leo_compress::{History, Staying};
 use leo_network::Network;
 use leo_stability::Layer;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -33,6 +36,8 @@ pub struct Page<'a> {
     pub network: &'a Network,
     /// What is known of its units.
     pub layers: &'a [Layer],
+    /// Of a network with convolutions, its stages, and what each takes of a device.
+    pub stages: StagesReport,
     /// What is known of its outputs, if that was asked for.
     pub outputs: &'a [leo::OutputBounds],
     /// What was done to it, if something was to be.
@@ -51,6 +56,8 @@ pub struct Page<'a> {
 pub struct ReportedChange<'a> {
     pub network: &'a Network,
     pub history: &'a History,
+    /// Stable units that are still there, and why.
+    pub staying: &'a [Staying],
     pub changed: bool,
     /// Proved: no output moves by more.
     pub delta: f64,
@@ -73,7 +80,7 @@ pub struct ReportedChange<'a> {
 impl Page<'_> {
     /// The page.
     pub fn render(&self) -> String {
-        let known = Marks::new(self.layers, self.outcome.as_ref().map(|outcome| outcome.history));
+        let known = Marks::new(self);
         let picture = Picture { page: self, known: &known };
         let page = html! {
             (DOCTYPE)
@@ -93,6 +100,7 @@ impl Page<'_> {
                     (self.head(&known))
                     main {
                         (picture.section())
+                        (stages::section(self, &known))
                         (ranges::section(self, &known))
                         (outputs::section(self.outputs))
                         (self.removed())
@@ -117,6 +125,11 @@ impl Page<'_> {
         self.layers.iter().map(|layer| layer.units.len()).sum()
     }
 
+    /// What its units are: whole channels in a network with convolutions.
+    fn noun(&self) -> &'static str {
+        if self.network.is_dense() { "unit" } else { "channel" }
+    }
+
     fn head(&self, known: &Marks) -> Markup {
         let counts = known.count();
         html! {
@@ -124,18 +137,20 @@ impl Page<'_> {
                 p .brand { "Leo" }
                 @match &self.outcome {
                     Some(outcome) if outcome.changed => {
-                        h1 { (counted(self.units(), "unit")) " became " (outcome.units()) }
+                        h1 { (counted(self.units(), self.noun())) " became " (outcome.units()) }
                         p .lede { (outcome.verdict()) }
                     }
                     Some(_) => {
                         h1 { "Nothing to remove" }
-                        p .lede { "All " (counted(self.units(), "unit")) " stay, and so does every number." }
+                        p .lede { "All " (counted(self.units(), self.noun())) " stay, and so does every number." }
                     }
                     None if self.units() == 0 => h1 { "No ReLU units" },
                     None => {
-                        h1 { (counted(counts.stable(), "stable unit")) " of " (grouped(self.units())) }
+                        h1 { (counted(counts.stable(), &format!("stable {}", self.noun()))) " of " (grouped(self.units())) }
                         p .lede {
-                            "A stable unit is always on, or always off, on the whole domain"
+                            "A stable " (self.noun()) " is always on, or always off, "
+                            @if !self.network.is_dense() { "at every position, " }
+                            "on the whole domain"
                             @if self.layers.iter().flat_map(|layer| &layer.units).any(|unit| unit.trusted) { "." } @else { ": proved." }
                         }
                     }
@@ -172,7 +187,7 @@ impl Page<'_> {
                 h2 { "What went, and why" }
                 table {
                     tbody {
-                        tr { td { "units before" } td .n { (grouped(self.units())) } }
+                        tr { td { (self.noun()) "s before" } td .n { (grouped(self.units())) } }
                         @for (rule, count) in outcome.history.by_rule() {
                             tr { td { (units::what_became(rule).1) } td .n { "− " (grouped(count)) } }
                         }
@@ -180,7 +195,7 @@ impl Page<'_> {
                             tr { td { "new: always on, to carry linear functions past their layers" } td .n { "+ " (grouped(carriers)) } }
                         }
                     }
-                    tfoot { tr { td { "units after" } td .n { (outcome.units()) } } }
+                    tfoot { tr { td { (self.noun()) "s after" } td .n { (outcome.units()) } } }
                 }
                 p .note { "What these words mean, with examples: docs/removal.md." }
                 @if outcome.history.paths > 0 {
@@ -195,7 +210,10 @@ impl Page<'_> {
         html! {
             section {
                 h2 { "Sizes" }
-                p .note { "Bytes are those of an ONNX file with all its weights in it, not packed." }
+                p .note {
+                    "Bytes are those of an ONNX file with all its weights in it, not packed."
+                    @if !self.stages.is_empty() { " Activations are the numbers that are there at once, at the most, while a sample is computed." }
+                }
                 table .bars {
                     thead { tr { th { "" } th .n { "before" } th .n { "after" } th .n { "left" } th {} } }
                     tbody {

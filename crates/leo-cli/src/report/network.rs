@@ -4,8 +4,8 @@
 use leo_network::{Network, UnitId, ValueId};
 use maud::{Markup, html};
 
-use super::units::{Mark, Marks, class, in_words};
-use super::{Page, graph, grid};
+use super::units::{Mark, Marks, UnitFate, class, in_words};
+use super::{Page, channels, graph, grid};
 use crate::terminal::output::{counted, grouped};
 
 /// What is drawn for a unit.
@@ -30,6 +30,12 @@ pub struct Shown<'a> {
     pub layers: Vec<Vec<UnitMark>>,
 }
 
+/// Channels that are always off and stay.
+const HELD: [(UnitFate, &str, &str); 2] = [
+    (UnitFate::Aligned, "aligned", "kept for a width that runtimes are fast with"),
+    (UnitFate::Tied, "tied", "kept with others that are needed"),
+];
+
 pub struct Picture<'a> {
     pub page: &'a Page<'a>,
     pub known: &'a Marks,
@@ -39,29 +45,32 @@ impl<'a> Picture<'a> {
     pub fn section(&self) -> Markup {
         let page = self.page;
         let after = page.outcome.as_ref().filter(|outcome| outcome.changed).map(|outcome| outcome.network);
-        let is_chain = |network| graph::wires(network).is_some();
+        let is_chain = |network: &Network| graph::wires(network).is_some();
         let is_small = graph::is_small(page.network);
-        let draw = |shown: &dyn Fn(bool) -> Shown<'a>, is_chain: bool| match is_small && is_chain {
-            true => graph::draw(&shown(true)),
-            false => grid::draw(&shown(false), is_chain),
+        let stages = &page.stages;
+        let draw = |shown: &dyn Fn(bool) -> Shown<'a>, network: &Network, is_after: bool| match is_chain(network) {
+            _ if !stages.is_empty() => channels::draw(&shown(false), stages, is_after),
+            true if is_small => graph::draw(&shown(true)),
+            is_chain => grid::draw(&shown(false), is_chain),
         };
+        let is_branched = |network: &Network| stages.is_empty() && !is_chain(network);
         html! {
             section #network {
                 h2 { @if after.is_some() { "The network, before and after" } @else { "The network" } }
                 (self.legend())
-                div .pictures.wide[page.layers.len() > 2] {
+                div .pictures.wide[page.layers.len() > 2 && stages.is_empty()] {
                     figure {
                         @if after.is_some() { figcaption { "before" } }
-                        (draw(&|in_order| self.before(in_order), is_chain(page.network)))
+                        (draw(&|in_order| self.before(in_order), page.network, false))
                     }
                     @if let Some(network) = after {
                         figure {
                             figcaption { "after" }
-                            (draw(&|in_order| self.after(network, in_order), is_chain(network)))
+                            (draw(&|in_order| self.after(network, in_order), network, true))
                         }
                     }
                 }
-                @if ![page.network].into_iter().chain(after).all(is_chain) { p .note { "The network has branches; its layers are drawn in the order in which they are computed." } }
+                @if [page.network].into_iter().chain(after).any(&is_branched) { p .note { "The network has branches; its layers are drawn in the order in which they are computed." } }
             }
         }
     }
@@ -76,11 +85,15 @@ impl<'a> Picture<'a> {
                 @for (status, count) in counts.styled() {
                     (entry(&format!("u {}", class(status)), format!("{} ({})", in_words(status), grouped(count))))
                 }
-                @if counts.removed > 0 { (entry("u off gone removed", format!("removed ({})", grouped(counts.removed)))) }
-                @if counts.merged > 0 { (entry("u on gone merged", format!("merged or folded into others ({})", grouped(counts.merged)))) }
+                @if counts.with_fate(UnitFate::Removed) > 0 { (entry("u off gone removed", format!("removed ({})", grouped(counts.with_fate(UnitFate::Removed))))) }
+                @if counts.with_fate(UnitFate::Merged) > 0 { (entry("u on gone merged", format!("merged or folded into others ({})", grouped(counts.with_fate(UnitFate::Merged))))) }
+                @for (fate, class, text) in HELD {
+                    @if counts.with_fate(fate) > 0 { (entry(&format!("u off {class}"), format!("{text} ({})", grouped(counts.with_fate(fate))))) }
+                }
                 @if carriers > 0 { (entry("u on carrier", format!("new, carries a linear function ({})", grouped(carriers)))) }
             }
-            @if several > 1 { p .note { "Layers are wide: a dot stands for up to " (several) " units of a kind." } }
+            @if several > 1 { p .note { "Layers are wide: a dot stands for up to " (several) " " (self.page.noun()) "s of a kind." } }
+            @if self.page.stages.all.iter().any(channels::is_linear) { p .note { "Channels of stages without a ReLU have the colour of the page." } }
         }
     }
 
@@ -115,7 +128,7 @@ impl<'a> Picture<'a> {
             let mut dots: Vec<UnitMark> = origins.iter().map(dot).collect();
             if !in_order {
                 dots.sort_by(|a, b| a.class.cmp(&b.class));
-                dots = grid::binned(dots);
+                dots = grid::binned(dots, self.page.noun());
             }
             dots
         };

@@ -21,17 +21,21 @@ pub fn section(page: &Page<'_>, known: &Marks) -> Markup {
                 p { "The network has no ReLU units." }
             } @else {
                 p {
-                    "A bar is all that a unit's sum can be on the domain, before the ReLU, and a little more. A unit whose bar stays below zero is always off; one whose bar stays
-                    above zero is always on. Away from zero the scale goes by powers of ten. Units are counted from 0, as in JSON and in certificates."
+                    @if page.network.is_dense() { "A bar is all that a unit's sum can be on the domain, before the ReLU, and a little more. A unit" }
+                    @else { "A bar is all that a channel's sums can be on the domain, at any position, before the ReLU, and a little more. A channel" }
+                    " whose bar stays below zero is always off; one whose bar stays
+                    above zero is always on. Away from zero the scale goes by powers of ten. "
+                    @if page.network.is_dense() { "Units" } @else { "Channels" }
+                    " are counted from 0, as in JSON and in certificates."
                 }
             }
             @for (layer, marks) in page.layers.iter().zip(&known.layers) {
                 @let name = one_line(&leo::layer_name(page.network, layer.id));
-                h3 { (name) ", " (counted(layer.units.len(), "unit")) }
-                (chart(marks))
+                h3 { (name) ", " (counted(layer.units.len(), page.noun())) }
+                (chart(marks, page.noun()))
                 details {
-                    summary { @if marks.len() < layer.units.len() { "Its units, some of them together" } @else { "Every unit" } }
-                    (table(&name, marks))
+                    summary { @if marks.len() < layer.units.len() { "Its " (page.noun()) "s, some of them together" } @else { "Every " (page.noun()) } }
+                    (table(&name, marks, page.noun()))
                 }
             }
         }
@@ -39,7 +43,7 @@ pub fn section(page: &Page<'_>, known: &Marks) -> Markup {
 }
 
 /// One bar a mark, in a drawing that stretches with the page; the numbers beside it do not.
-fn chart(marks: &[Mark]) -> Markup {
+fn chart(marks: &[Mark], noun: &str) -> Markup {
     let scale = Scale::new(marks);
     let bars = marks.iter().enumerate().map(|(place, mark)| {
         let (top, bottom) = (scale.place(mark.upper), scale.place(mark.lower));
@@ -55,7 +59,7 @@ fn chart(marks: &[Mark]) -> Markup {
     html! {
         div .chart {
             div .ticks { @for tick in scale.ticks() { span style=(format!("top:{:.2}%", scale.place(tick))) { (short(tick)) } } }
-            svg role="img" aria-label="Proven ranges of the layer's units" preserveAspectRatio="none" viewBox=(format!("0 0 {} 100", marks.len())) {
+            svg role="img" aria-label={ "Proven ranges of the layer's " (noun) "s" } preserveAspectRatio="none" viewBox=(format!("0 0 {} 100", marks.len())) {
                 @for tick in scale.ticks() {
                     line .zero[tick == 0.0] x1="0" x2=(marks.len()) y1=(format!("{:.2}", scale.place(tick))) y2=(format!("{:.2}", scale.place(tick))) {}
                 }
@@ -65,16 +69,16 @@ fn chart(marks: &[Mark]) -> Markup {
     }
 }
 
-fn table(layer: &str, marks: &[Mark]) -> Markup {
+fn table(layer: &str, marks: &[Mark], noun: &str) -> Markup {
     let is_done = marks.iter().any(|mark| !mark.became.is_empty());
     html! {
         div .scroll {
             table data-layer=(layer) {
-                thead { tr { th .n { "unit" } th { "is" } th { "range" } th { "decided by" } @if is_done { th { "fate" } } } }
+                thead { tr { th .n { (noun) } th { "is" } th { "range" } th { "decided by" } @if is_done { th { "fate" } } } }
                 tbody {
                     @for mark in marks {
                         tr id=(mark.id) {
-                            td .n { (mark.numbers()) }
+                            td .n { (mark.numbers(noun)) }
                             td { (in_words(mark.status)) }
                             td { (mark.range()) }
                             td { (mark.by) }

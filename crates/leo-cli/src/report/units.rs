@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use leo_compress::{History, Rule};
+use leo_compress::{Rule, Why};
 use leo_network::UnitId;
 use leo_stability::{Layer, Status, Unit};
 
+use super::{Page, ReportedChange};
 use crate::terminal::number::{lower, upper};
-use crate::terminal::output::{counted, listed};
+use crate::terminal::output::{counted, listed, one_line};
 
 /// How many marks a layer may have.
 pub const MOST_MARKS: usize = 400;
@@ -21,6 +22,10 @@ pub enum UnitFate {
     /// Nothing was to be done.
     Untouched,
     Kept,
+    /// It could go, and is there for the number of channels that it makes.
+    Aligned,
+    /// It could go, but for others that would have to go with it.
+    Tied,
     /// It is gone, and nothing stands for it.
     Removed,
     /// It is gone, and others do its work.
@@ -54,12 +59,14 @@ pub struct Marks {
 }
 
 impl Marks {
-    pub fn new(layers: &[Layer], history: Option<&History>) -> Self {
+    pub fn new(page: &Page<'_>) -> Self {
         let marks = |(index, layer): (usize, &Layer)| {
-            let rules = history.and_then(|history| history.removed.get(index));
-            marks(index, &layer.units, rules.map(Vec::as_slice))
+            marks(index, &layer.units, &|unit| match &page.outcome {
+                None => (UnitFate::Untouched, String::new()),
+                Some(outcome) => outcome.fate(UnitId { layer: layer.id, unit }),
+            })
         };
-        let layers: Vec<Vec<Mark>> = layers.iter().enumerate().map(marks).collect();
+        let layers: Vec<Vec<Mark>> = page.layers.iter().enumerate().map(marks).collect();
         let mark_of = |marks: &Vec<Mark>| {
             let mut mark_of = vec![0; marks.iter().map(|mark| mark.units.len()).sum()];
             for (index, mark) in marks.iter().enumerate() {
@@ -76,13 +83,7 @@ impl Marks {
     }
 
     pub fn count(&self) -> Counts {
-        let mut counts = Counts::default();
-        for mark in self.layers.iter().flatten() {
-            counts.by_status[rank(mark.status)] += mark.units.len();
-            counts.removed += if mark.fate == UnitFate::Removed { mark.units.len() } else { 0 };
-            counts.merged += if mark.fate == UnitFate::Merged { mark.units.len() } else { 0 };
-        }
-        counts
+        Counts::of(self.layers.iter().flatten())
     }
 }
 
@@ -90,11 +91,27 @@ impl Marks {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     by_status: [usize; 4],
-    pub removed: usize,
-    pub merged: usize,
+    by_fate: [usize; 6],
 }
 
 impl Counts {
+    pub fn of<'m>(marks: impl IntoIterator<Item = &'m Mark>) -> Self {
+        let mut counts = Self::default();
+        for mark in marks {
+            counts.by_status[rank(mark.status)] += mark.units.len();
+            counts.by_fate[mark.fate as usize] += mark.units.len();
+        }
+        counts
+    }
+
+    pub fn with(self, status: Status) -> usize {
+        self.by_status[rank(status)]
+    }
+
+    pub fn with_fate(self, fate: UnitFate) -> usize {
+        self.by_fate[fate as usize]
+    }
+
     pub fn stable(self) -> usize {
         self.by_status[0] + self.by_status[1]
     }
@@ -142,6 +159,8 @@ impl Mark {
     pub fn class(&self) -> String {
         let gone = match self.fate {
             UnitFate::Untouched | UnitFate::Kept => "",
+            UnitFate::Aligned => " aligned",
+            UnitFate::Tied => " tied",
             UnitFate::Removed => " gone removed",
             UnitFate::Merged => " gone merged",
         };
@@ -149,11 +168,11 @@ impl Mark {
     }
 
     /// Which units it stands for, counted from 0.
-    pub fn numbers(&self) -> String {
+    pub fn numbers(&self, noun: &str) -> String {
         let numbers = listed(self.units.iter().take(MOST_NAMED));
         match self.units.len() {
             ..=MOST_NAMED => numbers,
-            more => format!("{numbers}, ... ({} in all)", counted(more, "unit")),
+            more => format!("{numbers}, ... ({} in all)", counted(more, noun)),
         }
     }
 
@@ -164,13 +183,9 @@ impl Mark {
 }
 
 /// The marks of a layer: those of a kind side by side, from small to large.
-fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Mark> {
-    let fate = |unit: usize| match rules.map(|rules| rules[unit]) {
-        None => (UnitFate::Untouched, ""),
-        Some(None) => (UnitFate::Kept, "kept"),
-        Some(Some(rule)) => what_became(rule),
-    };
-    let kind = |unit: usize| (rank(units[unit].status), fate(unit).0);
+fn marks(layer: usize, units: &[Unit], fate: &dyn Fn(usize) -> (UnitFate, String)) -> Vec<Mark> {
+    let fates: Vec<(UnitFate, String)> = (0..units.len()).map(fate).collect();
+    let kind = |unit: usize| (rank(units[unit].status), fates[unit].0);
     let mut order: Vec<usize> = (0..units.len()).collect();
     let middle = |unit: usize| units[unit].lower + units[unit].upper;
     order.sort_by(|&a, &b| kind(a).cmp(&kind(b)).then(middle(a).total_cmp(&middle(b))));
@@ -179,12 +194,12 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
     let mark = |(index, group): (usize, &[usize])| {
         let first = &units[group[0]];
         let by: BTreeSet<String> = group.iter().map(|&unit| decided_by(&units[unit])).collect();
-        let became: BTreeSet<&str> = group.iter().map(|&unit| fate(unit).1).collect();
+        let became: BTreeSet<&str> = group.iter().map(|&unit| fates[unit].1.as_str()).collect();
         Mark {
             id: format!("u{layer}-{}", if size == 1 { group[0] } else { index }),
             units: group.to_vec(),
             status: first.status,
-            fate: fate(group[0]).0,
+            fate: fates[group[0]].0,
             lower: group.iter().map(|&unit| units[unit].lower).fold(f64::INFINITY, f64::min),
             upper: group.iter().map(|&unit| units[unit].upper).fold(f64::NEG_INFINITY, f64::max),
             by: by.into_iter().collect::<Vec<_>>().join("; "),
@@ -192,6 +207,28 @@ fn marks(layer: usize, units: &[Unit], rules: Option<&[Option<Rule>]>) -> Vec<Ma
         }
     };
     groups.enumerate().map(mark).collect()
+}
+
+impl ReportedChange<'_> {
+    /// What became of a unit, also in words.
+    fn fate(&self, UnitId { layer, unit }: UnitId) -> (UnitFate, String) {
+        let removed = self.history.removed.get(layer.index()).and_then(|rules| rules[unit]);
+        if let Some((fate, words)) = removed.map(what_became) {
+            return (fate, words.to_owned());
+        }
+        let stays = self.staying.iter().find(|stays| stays.layer == layer && stays.units.contains(&unit));
+        match stays.map(|stays| &stays.why) {
+            None => (UnitFate::Kept, "kept".to_owned()),
+            Some(why) => {
+                let fate = match why {
+                    Why::Aligned(_) => UnitFate::Aligned,
+                    Why::Coupled(_) | Why::Pinned(_) => UnitFate::Tied,
+                    _ => UnitFate::Kept,
+                };
+                (fate, format!("kept: {}", one_line(&why.to_string())))
+            }
+        }
+    }
 }
 
 fn decided_by(unit: &Unit) -> String {

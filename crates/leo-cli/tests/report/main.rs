@@ -4,6 +4,7 @@
 //! `target/tmp/report`. Without it, these tests say so and stop.
 
 mod browser;
+mod convolutions;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -136,7 +137,7 @@ const DISORDER: &str = r#"(() => {
   const wide = document.documentElement.scrollWidth;
   if (wide > window.innerWidth) found.push(`wider than the window: ${wide}`);
   const visible = (box) => box.width > 0 && box.height > 0;
-  const holders = ".graph text, .ticks span, .end, .width, .tiles b, .tiles span, figcaption, h1, h2, h3";
+  const holders = ".what, .graph text, .ticks span, .end, .width, .tiles b, .tiles span, figcaption, h1, h2, h3";
   const texts = [...document.querySelectorAll(holders)]
     .map((thing) => [thing, thing.getBoundingClientRect()]).filter(([, box]) => visible(box));
   for (const [thing, box] of texts) {
@@ -169,6 +170,7 @@ fn pages_look_right_wide_and_narrow_light_and_dark() -> Anything {
         ("three-units", "three.nnet".to_owned()),
         ("2x100", model("100-100-l1-0.0005")),
         ("5x100", model("100-100-100-100-100-l1-0.0002")),
+        ("convolutions", convolutions::branches(folder.path())?),
         ("digits", models().join("digits.onnx").to_string_lossy().into_owned()),
     ];
     for (name, network) in networks {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::accuracy::Accuracy;
 use crate::compression::outputs::{OutputReport, outputs};
 use crate::compression::reasons::{OneSidedUnit, Prospective, StayingUnits, layer_name, one_sided, staying};
-use crate::{Compression, DomainSummary, Error, SampleCount};
+use crate::{Compression, DomainSummary, Error, SampleCount, StagesReport};
 
 /// What was done. Also the shape of the JSON: fields may join, these stay.
 #[derive(Clone, Debug, Serialize)]
@@ -40,6 +40,9 @@ pub struct CompressionReport {
     pub after: Size,
     /// Whether units are channels, each with many positions, as they are in networks with convolutions.
     pub has_channels: bool,
+    /// The same of each part of a network with convolutions; nothing of others.
+    #[serde(skip_serializing_if = "StagesReport::is_empty")]
+    pub stages: StagesReport,
     /// How many units each rule removed.
     pub removed: BTreeMap<&'static str, usize>,
     /// How many of the units that are there carry linear functions past their layer.
@@ -216,6 +219,7 @@ impl Compression {
             before: self.before.clone(),
             after: self.after.clone(),
             has_channels: !self.original.network().is_dense(),
+            stages: StagesReport::new(old, self.network(), self.original.float()),
             removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
             carriers: compressed.history.carriers(),
             paths: compressed.history.paths,

@@ -11,8 +11,8 @@ const SECTION: &str = "docs/guide.md, \"When little is removed\"";
 const MOST_NAMED: usize = 8;
 
 /// Why stable units of a layer stay.
-pub fn staying(stays: &StayingUnits) -> String {
-    let units = counted(stays.units.len(), "unit");
+pub fn staying(stays: &StayingUnits, noun: &str) -> String {
+    let units = counted(stays.units.len(), noun);
     let verb = if stays.units.len() == 1 { "stays" } else { "stay" };
     format!("{units} of {:?} {verb}, always {}: {}", one_line(&stays.layer), stays.always, one_line(&stays.why))
 }
@@ -31,11 +31,10 @@ pub fn named(stays: &StayingUnits) -> String {
 pub fn what_else(
     prospects: &[Prospective],
     silent: Option<&[OneSidedUnit]>,
-    units: usize,
+    units: &str,
     unstable: usize,
 ) -> Vec<String> {
-    let mut sentences =
-        vec![format!("{} of {} were seen to be both on and off", grouped(unstable), counted(units, "unit"))];
+    let mut sentences = vec![format!("{} of {units} were seen to be both on and off", grouped(unstable))];
     if !prospects.is_empty() {
         let each = prospects.iter().map(|would| format!("{} at {}", grouped(would.units), short(would.tolerance)));
         sentences.push(format!(

@@ -62,18 +62,21 @@ impl Summary<'_> {
 
     /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let (mut notes, noun) = (Vec::new(), if self.0.has_channels { "channel" } else { "unit" });
         for PinnedLayer { layer, units, reason } in self.0.kept.iter().take(MOST_LAYERS) {
-            notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
+            notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, noun), one_line(reason)));
         }
         if self.0.kept.len() > MOST_LAYERS {
             let more = counted(self.0.kept.len() - MOST_LAYERS, "more layer");
             notes.push(format!("kept: {more} (--json has them all)"));
         }
-        notes.extend(self.0.stays.iter().take(MOST_LAYERS).map(reasons::staying));
+        notes.extend(self.0.stays.iter().take(MOST_LAYERS).map(|stays| reasons::staying(stays, noun)));
         if let Some(more) = self.0.stays.get(MOST_LAYERS..).filter(|more| !more.is_empty()) {
             let units: usize = more.iter().map(|stays| stays.units.len()).sum();
-            notes.push(format!("{} more of other layers stay (--json has them all)", counted(units, "stable unit")));
+            notes.push(format!(
+                "{} more of other layers stay (--json has them all)",
+                counted(units, &format!("stable {noun}"))
+            ));
         }
         let accuracy = self.0.accuracy.as_ref().filter(|accuracy| accuracy.changed == 0);
         notes.extend(accuracy.map(answers_in_words));
@@ -90,13 +93,13 @@ impl Summary<'_> {
                 kept if kept == self.0.undecided => "and kept".to_owned(),
                 kept => format!("{} of them kept", grouped(kept)),
             };
-            notes.push(format!("{} undecided{why}, {kept}", counted(self.0.undecided, "unit")));
+            notes.push(format!("{} undecided{why}, {kept}", counted(self.0.undecided, noun)));
         }
         if self.0.few {
             notes.extend(reasons::what_else(
                 &self.0.would_go,
                 self.0.one_sided.as_deref(),
-                self.0.before.units,
+                &counted(self.0.before.units, noun),
                 self.0.unstable,
             ));
         }

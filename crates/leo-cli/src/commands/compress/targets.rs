@@ -105,10 +105,13 @@ impl<'a> Targets<'a> {
             domain: domain::in_words(&report.domain),
             network: compression.original(),
             layers: &compressed.history.layers,
+            stages: report.stages.clone(),
             outputs: &[],
             outcome: Some(ReportedChange {
                 network: compression.network(),
                 history: &compressed.history,
+                // Of units there are too many reasons for a page.
+                staying: if report.has_channels { &compressed.staying } else { &[] },
                 changed: compressed.changed,
                 delta: report.delta,
                 parts: [report.delta_parts.approximation, report.delta_parts.rounding],
