@@ -42,6 +42,9 @@ pub struct Equivalence {
     pub furthest: Option<Furthest>,
     /// Units without a counterpart in the other network.
     pub unmatched: [Vec<Unpaired>; 2],
+    /// Of networks with convolutions: why no channels of the one are taken for channels of the other, if none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
     /// What stopped the search for stable units, if something did.
     pub stopped: Option<&'static str>,
     /// How long it took.
@@ -171,6 +174,7 @@ struct Findings {
     outputs: Vec<ComparedOutput>,
     furthest: Option<Furthest>,
     unmatched: [Vec<Unpaired>; 2],
+    obstacle: Option<String>,
     stopped: Option<StopReason>,
     /// How long it took to look for differences.
     looking: Duration,
@@ -189,13 +193,14 @@ impl Findings {
             outputs: (0..model.network().outputs().len()).map(output).collect(),
             furthest: None,
             unmatched: [vec![], vec![]],
+            obstacle: None,
             stopped: None,
             looking: Duration::ZERO,
         }
     }
 
     fn answer(self, [first, second]: [String; 2], domain: &Domain, start: Instant) -> Equivalence {
-        let Self { outputs, furthest, unmatched, stopped, looking } = self;
+        let Self { outputs, furthest, unmatched, obstacle, stopped, looking } = self;
         let is_within = |output: &ComparedOutput| output.proved.is_some_and(|proved| proved <= output.tolerance);
         let proved = outputs.iter().map(|output| output.proved);
         Equivalence {
@@ -214,6 +219,7 @@ impl Findings {
             furthest,
             outputs,
             unmatched,
+            obstacle,
             stopped: stopped.map(stop_reason),
             seconds: start.elapsed().as_secs_f64(),
             steps: EquivalenceSeconds {
@@ -257,12 +263,13 @@ impl ComparedPair<'_> {
         }
         let looking = begin.elapsed();
         let (compared, stopped) = self.prove(&outputs)?;
-        let mut unmatched = [vec![], vec![]];
+        let (mut unmatched, mut obstacle) = ([vec![], vec![]], None);
         if let Some(compared) = &compared {
+            obstacle.clone_from(&compared.obstacle);
             take_bounds(&mut outputs, compared)?;
             unmatched = [0, 1].map(|index| unpaired(self.models[index].network(), &compared.unmatched[index]));
         }
-        Ok(Findings { outputs, furthest, unmatched, stopped, looking })
+        Ok(Findings { outputs, furthest, unmatched, obstacle, stopped, looking })
     }
 
     /// What is seen in half of the time.

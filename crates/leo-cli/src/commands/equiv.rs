@@ -153,6 +153,9 @@ impl Summary<'_> {
     fn print_doubt(&self, out: &mut impl Write) -> Result<()> {
         writeln!(out, "{}: neither proved equal nor seen to be different", doubtful("unknown"))?;
         self.print_outputs(out)?;
+        if let Some(obstacle) = &self.0.obstacle {
+            writeln!(out, "  channels of the one are not matched with those of the other: {}", one_line(obstacle))?;
+        }
         let files = [&self.0.second, &self.0.first];
         for (alone, [file, other]) in self.0.unmatched.iter().rev().zip([files, [files[1], files[0]]]) {
             for layer in alone {

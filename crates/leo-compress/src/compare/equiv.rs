@@ -31,6 +31,9 @@ pub struct Comparison {
     /// Units of the first network that look like none of the second's, and the other way round. Stable units need no
     /// counterpart.
     pub unmatched: [Vec<Unmatched>; 2],
+    /// Of networks with convolutions: why no channels of the one are taken for channels of the other, if none are. All
+    /// that is known then is where the outputs of each lie.
+    pub obstacle: Option<String>,
     /// What stopped the search for stable units before it was through.
     pub stopped: Option<StopReason>,
     /// What led to the best bound.
@@ -157,6 +160,7 @@ pub fn equivalent(
     Ok(Comparison {
         deviation: least,
         unmatched: [unmatched(0), unmatched(1)],
+        obstacle: None,
         stopped,
         guess: guess.map(|(_, guess)| guess),
     })

@@ -2,8 +2,10 @@
 
 pub(crate) mod channels;
 pub(crate) mod equiv;
+mod evidence;
 pub(crate) mod falsify;
 mod fingerprint;
 pub(crate) mod input_splits;
 pub(crate) mod reference;
 pub(crate) mod samples;
+mod tracks;

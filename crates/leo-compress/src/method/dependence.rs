@@ -11,7 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use leo_check::{ChannelExpression, ChannelExpressions, ProvedBounds, carried, has_filters, stable_piece};
+use leo_check::{
+    ChannelExpression, ChannelExpressions, KeptChannels, ProvedBounds, carried, has_filters, stable_piece,
+};
 use leo_network::op::{Action, AffineMap, Op};
 use leo_network::{Network, Node, ValueId, ValueMap};
 
@@ -79,6 +81,20 @@ pub(crate) fn expressions(
         all.push(found);
     }
     all
+}
+
+/// What channels of a network are by others of which some stay, if everything could make up for constants: what can be
+/// said of the values that filters make.
+pub(crate) fn filters_by_others(
+    facts: &ProvedBounds<'_>,
+    kept: &KeptChannels,
+) -> BTreeMap<ValueId, ChannelExpressions> {
+    let stays =
+        |value: ValueId, channel: usize| kept.get(&value).is_none_or(|kept| kept.binary_search(&channel).is_ok());
+    let all = expressions(facts, stays, |_, _| true);
+    let has_filters = |value: ValueId| value.node().is_some_and(|node| has_filters(&facts.network().nodes()[node]));
+    let of_filters = facts.network().values().filter(|&value| has_filters(value) && !all[value].is_empty());
+    of_filters.map(|value| (value, all[value].clone())).collect()
 }
 
 /// Where a sum of two values makes of channels what the first one says of them, both have to say so.

@@ -1,7 +1,7 @@
 //! The methods: which units go, and in which of several ways a file is rewritten.
 
 pub(crate) mod attempts;
-mod dependence;
+pub(crate) mod dependence;
 pub(crate) mod exact;
 pub(crate) mod full;
 pub(crate) mod groups;
