@@ -272,7 +272,7 @@ fn planted(rows: &[(f64, f64)], is_padded: bool) -> Anything<Document> {
     let axis = WindowAxis { before: 1, after: 1, ..WindowAxis::new(3, 1) };
     let window = if is_padded { Window::new(vec![axis; 2]) } else { point };
     let kernel = sketch.numbers(4 * rows.len() * window.entries().unwrap_or(1));
-    let second = Convolution::new(window, 1, 4, kernel, Some(vec![0.5; 4]))?;
+    let second = Convolution::new(window, 1, 4, kernel, Some(vec![-0.25; 4]))?;
     let made = sketch.add("conv", second, &[units])?;
     let units = sketch.add("relu", Relu, &[made])?;
     let network = sketch.finish(units)?;

@@ -184,7 +184,7 @@ fn moved(
 }
 
 /// What a node does to its operands, found once for all its elements.
-enum Making<'a> {
+enum NodeAction<'a> {
     Activated(&'a Activation, Vec<bool>),
     Largest(MaxWindows),
     Added,
@@ -198,7 +198,7 @@ enum Making<'a> {
 struct ExpressedNode<'a, N> {
     facts: &'a ProvedBounds<'a, N>,
     node: &'a Node,
-    making: Making<'a>,
+    making: NodeAction<'a>,
     /// What stands for channels of the values before that are gone.
     expressed: &'a ValueMap<Expressed<N>>,
 }
@@ -223,7 +223,7 @@ pub(super) fn expressed<N: Number>(
     if expressions.is_empty() {
         return Expressed::default();
     }
-    let node = ExpressedNode { facts, node, making: Making::new(facts, node), expressed };
+    let node = ExpressedNode { facts, node, making: NodeAction::new(facts, node), expressed };
     let missing = |(channel, of): (usize, ChannelExpression)| {
         let positions = (0..node.node.channels().positions()).into_par_iter().with_min_len(16);
         let missing = positions.map(|position| node.missing(channel, position, &of));
@@ -233,7 +233,7 @@ pub(super) fn expressed<N: Number>(
     Expressed { of: expressions.into_iter().map(missing).collect() }
 }
 
-impl<'a> Making<'a> {
+impl<'a> NodeAction<'a> {
     fn new<N: Number>(facts: &ProvedBounds<'a, N>, node: &'a Node) -> Self {
         let (network, operand) = (facts.network(), node.operands()[0]);
         match node.op() {
@@ -259,17 +259,17 @@ impl<N: Number> ExpressedNode<'_, N> {
         let element = channels.element(channel, position);
         let given = self.expressed[operand].of.get(&channel).map(|(_, errors)| errors);
         match (&self.making, given) {
-            (Making::Activated(_, is_on), Some(errors))
+            (NodeAction::Activated(_, is_on), Some(errors))
                 if is_on[channel] && expression.terms.iter().all(|&(other, _)| is_on[other]) =>
             {
                 errors.at(position)
             }
-            (Making::Activated(of, _), Some(errors)) => {
+            (NodeAction::Activated(of, _), Some(errors)) => {
                 let Some(factor) = multiple(expression).filter(|_| of.is_homogeneous()) else { return unknown() };
                 let other = channels.element(expression.terms[0].0, position);
                 of_activation(of, &times(factor, &self.facts.range(operand).at(other)), &errors.at(position))
             }
-            (Making::Largest(windows), Some(errors)) => {
+            (NodeAction::Largest(windows), Some(errors)) => {
                 let read = self.facts.network().channels(operand);
                 let window = windows.of(element).map(|input| errors.at(read.position(input)));
                 let joined = window.reduce(|all, at| Interval {
@@ -278,7 +278,7 @@ impl<N: Number> ExpressedNode<'_, N> {
                 });
                 joined.unwrap_or_else(unknown)
             }
-            (Making::Activated(..) | Making::Largest(_), None) => unknown(),
+            (NodeAction::Activated(..) | NodeAction::Largest(_), None) => unknown(),
             _ => {
                 let expressed = self.node.operands().iter().map(|&operand| &self.expressed[operand]).collect();
                 let mut form = LinearForm::new(self.facts, self.node.operands(), expressed);
@@ -296,21 +296,21 @@ impl<N: Number> ExpressedNode<'_, N> {
     fn add_element(&self, form: &mut LinearForm<'_, N>, element: usize, factor: f64) {
         let (one, nothing) = (N::of(1.0), N::default());
         match &self.making {
-            Making::Activated(..) | Making::Largest(_) => {}
-            Making::Added => (0..2).for_each(|operand| form.add((operand, element), (&one, &nothing), factor)),
-            Making::Picked(sources) => form.add(sources[element], (&one, &nothing), factor),
-            Making::Changed(Arithmetic::Add, constants) => {
+            NodeAction::Activated(..) | NodeAction::Largest(_) => {}
+            NodeAction::Added => (0..2).for_each(|operand| form.add((operand, element), (&one, &nothing), factor)),
+            NodeAction::Picked(sources) => form.add(sources[element], (&one, &nothing), factor),
+            NodeAction::Changed(Arithmetic::Add, constants) => {
                 form.add((0, element), (&one, &nothing), factor);
                 form.add_constant(factor, constants[element]);
             }
-            Making::Changed(Arithmetic::Multiply, constants) => {
+            NodeAction::Changed(Arithmetic::Multiply, constants) => {
                 form.add((0, element), (&N::of(constants[element]), &nothing), factor);
             }
-            Making::Changed(Arithmetic::Divide, constants) => {
+            NodeAction::Changed(Arithmetic::Divide, constants) => {
                 let (over, error) = one.quotient_and_error(&N::of(constants[element]));
                 form.add((0, element), (&over, &error), factor);
             }
-            Making::Summed(sums) => {
+            NodeAction::Summed(sums) => {
                 for (input, weight) in sums.terms(element) {
                     form.add((0, input), (&N::of(weight), &nothing), factor);
                 }

@@ -27,6 +27,10 @@ const LIKENESS: f64 = 1e-6;
 /// others: weights are in single precision.
 const SINGLE: f64 = (1_u64 << 21) as f64;
 
+/// How many times longer filters count whose channels are to stay, where those are looked for that others can be made
+/// of.
+const FIRST: f64 = 1e6;
+
 /// Combinations with larger numbers would lose in rounding what they gain.
 const LARGEST_FACTOR: f64 = 64.0;
 
@@ -61,6 +65,8 @@ pub(crate) fn expressions(
                     .filter(|&channel| !filters[channel].weights.is_empty())
                     .collect();
                 let with_bias = !others.iter().all(|&channel| has_bias(value, channel));
+                let others: Vec<(usize, bool)> =
+                    others.into_iter().map(|channel| (channel, is_first(channel))).collect();
                 let combined = combinations(&filters, &others, with_bias, facts, node.operands()[0]);
                 // What is a multiple of something that is a combination is that combination, times a number.
                 for of in found.values_mut() {
@@ -228,17 +234,17 @@ fn direction(place: usize) -> f64 {
     ((bits ^ (bits >> 29)) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
 }
 
-/// Filters of some channels that are combinations of others of these. Where no bias can make up for a constant, that is
-/// to be a combination, too.
+/// Filters of some channels that are combinations of others of these, rather of those that are to stay. Where no bias
+/// can make up for a constant, that is to be a combination, too.
 fn combinations(
     filters: &[Filter],
-    channels: &[usize],
+    channels: &[(usize, bool)],
     with_bias: bool,
     facts: &ProvedBounds<'_>,
     operand: ValueId,
 ) -> ChannelExpressions {
     let mut columns: Vec<usize> =
-        channels.iter().flat_map(|&channel| filters[channel].weights.iter().map(|&(place, _)| place)).collect();
+        channels.iter().flat_map(|&(channel, _)| filters[channel].weights.iter().map(|&(place, _)| place)).collect();
     columns.sort_unstable();
     columns.dedup();
     let width = columns.len() + usize::from(with_bias);
@@ -248,7 +254,7 @@ fn combinations(
     }
     let range = facts.range(operand);
     let largest = range.lower.iter().chain(&range.upper).fold(f64::MIN_POSITIVE, |most, end| most.max(end.abs()));
-    let row = |&channel: &usize| {
+    let row = |&(channel, _): &(usize, bool)| {
         let mut row = vec![0.0; width];
         for &(place, weight) in &filters[channel].weights {
             row[columns.binary_search(&place).unwrap_or_default()] = weight;
@@ -258,24 +264,36 @@ fn combinations(
         }
         row
     };
-    let rows: Vec<Vec<f64>> = channels.iter().map(row).collect();
-    let sizes: Vec<f64> = rows.iter().map(|row| SINGLE * row.iter().map(|weight| weight.abs()).sum::<f64>()).collect();
+    let mut rows: Vec<Vec<f64>> = channels.iter().map(row).collect();
+    // All of one length, but for those that come first.
+    let scale = |(row, (_, comes_first)): (&mut Vec<f64>, &(usize, bool))| {
+        let size = row.iter().map(|weight| weight.abs()).sum::<f64>();
+        let scale = if *comes_first { FIRST } else { 1.0 } / size;
+        row.iter_mut().for_each(|weight| *weight *= scale);
+        scale
+    };
+    let scales: Vec<f64> = rows.iter_mut().zip(channels).map(scale).collect();
+    let sizes: Vec<f64> =
+        channels.iter().map(|(_, comes_first)| SINGLE * if *comes_first { FIRST } else { 1.0 }).collect();
     let costs: Vec<&[(usize, f64)]> = vec![&[(0, 1.0)]; rows.len()];
-    let allowance = Allowance { costs: &costs, parties: 1, budget: 0.0, sizes: &sizes, weighing: Weighing::Costs };
+    let allowance = Allowance { costs: &costs, parties: 1, budget: 0.0, sizes: &sizes, weighing: Weighing::Sizes };
     let Decomposition { pivots, factors, .. } = decompose(&rows, width, allowance);
     let mut found = ChannelExpressions::new();
     for (row, factors) in factors.iter().enumerate().filter(|(row, _)| !pivots.contains(row)) {
-        if factors.len() != pivots.len() || !factors.iter().all(|factor| factor.abs() <= LARGEST_FACTOR) {
+        let of = factors.iter().zip(&pivots);
+        let mut terms: Vec<(usize, f64)> =
+            of.map(|(factor, &pivot)| (channels[pivot].0, rounded(factor * scales[pivot] / scales[row]))).collect();
+        if factors.len() != pivots.len() || !terms.iter().all(|(_, factor)| factor.abs() <= LARGEST_FACTOR) {
             continue;
         }
         // Factors that are nothing but rounding would be nothing but work.
-        let of = factors.iter().zip(&pivots).filter(|(factor, _)| factor.abs() > 1e-9);
-        let mut terms: Vec<(usize, f64)> = of.map(|(&factor, &pivot)| (channels[pivot], rounded(factor))).collect();
+        terms.retain(|(_, factor)| factor.abs() > 1e-9);
         terms.sort_by_key(|&(channel, _)| channel);
         let others: f64 = terms.iter().map(|&(channel, factor)| factor * filters[channel].bias).sum();
-        let missing = filters[channels[row]].bias - others;
+        let channel = channels[row].0;
+        let missing = filters[channel].bias - others;
         let constant = if with_bias { 0.0 } else { missing };
-        found.insert(channels[row], ChannelExpression { constant, terms });
+        found.insert(channel, ChannelExpression { constant, terms });
     }
     found
 }

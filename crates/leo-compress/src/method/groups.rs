@@ -300,8 +300,8 @@ impl<'a> Groups<'a> {
         shares
     }
 
-    /// What is to be said of channels, for what makes up for some of them to be believed: what these are, and what those
-    /// are that are read on the way there.
+    /// What is to be said of channels for those to be believed that make up for some: what these are, and what those
+    /// are that are read before them.
     fn told(&self, made_up: &MadeUp) -> BTreeMap<ValueId, ChannelExpressions> {
         let from = |reader: &ChannelReader| {
             let shares = made_up.shares.get(&reader.value).map_or(&[][..], Vec::as_slice);

@@ -40,11 +40,11 @@ impl MadeUp {
 }
 
 impl Tensor {
-    /// With multiples of places along one axis added to others: of each, which place, where to, and by what factor. What
-    /// has changed is rounded to a type of floats.
-    pub(super) fn with_shares(mut self, axis: usize, shares: &[Share], float: Float) -> Self {
+    /// With multiples of places along one axis added to others, and what has changed rounded.
+    pub(super) fn with_shares(mut self, axis: usize, shares: &[Share], made_up: &MadeUp) -> Self {
         let (width, inner) = (self.dims[axis], self.dims[axis + 1..].iter().product::<usize>());
         if let (TensorNumbers::Float(own, values), false) = (&mut self.numbers, shares.is_empty()) {
+            let float = made_up.type_of(*own);
             *own = float;
             let before = values.clone();
             for outer in 0..self.dims[..axis].iter().product() {

@@ -140,7 +140,7 @@ impl<'a> Selection<'a> {
         Some(StayingChannels { kept, width, axis, rank: axes.len(), shares: &[] })
     }
 
-    /// A node that no output depends on must have nothing to do with what changes.
+    /// What no output depends on must have nothing to do with what changes.
     fn leave(&self, node: &NodeProto) -> Result<(), OnnxError> {
         match node.input.iter().find(|name| self.channels(name).is_some()) {
             None => Ok(()),
@@ -161,9 +161,8 @@ impl<'a> Selection<'a> {
         if before.is_none() && after.is_none() && summands.is_none() {
             return Ok(());
         }
-        let domain = node.domain().to_owned();
         let summand = summands.map(|numbers| self.summand_of(node, &computed, numbers.len())).transpose()?;
-        self.cut(node, &domain, &computed, (before, after))?;
+        self.cut(node, &node.domain().to_owned(), &computed, (before, after))?;
         if let (Some(summand), Some(numbers)) = (summand, summands) {
             self.put_summands(node, &summand, numbers);
         }
@@ -333,9 +332,7 @@ impl<'a> Selection<'a> {
             if tensor.dims.get(axis) != Some(&channels.width) {
                 return Err(refused(format!("{} has weights that do not fit its channels", label(node))));
             }
-            let TensorNumbers::Float(float, _) = tensor.numbers else { break };
-            let float = self.made_up.type_of(float);
-            tensor = tensor.with_shares(axis, channels.shares, float).selected(axis, channels.kept);
+            tensor = tensor.with_shares(axis, channels.shares, self.made_up).selected(axis, channels.kept);
         }
         self.put(node, input, &tensor)
     }
