@@ -160,6 +160,15 @@ impl Model {
         &self.format
     }
 
+    /// How many constants are listed as inputs, too, although they need not be: see
+    /// [`Document::listed_constants`].
+    pub fn listed_constants(&self) -> usize {
+        match &self.format {
+            Format::Onnx(document) => document.listed_constants(),
+            Format::Nnet(_) => 0,
+        }
+    }
+
     /// The other files that this one has data in, each once; empty for a file that stands alone.
     pub fn external_files(&self) -> Vec<PathBuf> {
         match &self.format {

@@ -24,6 +24,8 @@ pub struct Inspection {
     pub input: PortSummary,
     /// The outputs.
     pub outputs: Vec<PortSummary>,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: usize,
     /// The operators of the network, in order.
     pub layers: Vec<LayerSummary>,
     /// The widths of the layers of ReLUs.
@@ -95,6 +97,7 @@ impl Inspection {
             dtype: model.float().name(),
             input: PortSummary::new(model.input()),
             outputs: model.outputs().map(PortSummary::new).collect(),
+            listed_constants: model.listed_constants(),
             layers: layers.collect(),
             units: hidden.iter().sum(),
             hidden,

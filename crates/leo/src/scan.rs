@@ -20,6 +20,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 pub struct ScanReport {
     /// Whether units are channels, each with many positions, as they are in networks with convolutions.
     pub has_channels: bool,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: usize,
     /// How many units there are.
     pub units: usize,
     /// How many of them are always off.
@@ -51,6 +53,7 @@ pub(crate) fn scan(file: &ModelFile, domain: &Domain) -> Result<ScanReport, Erro
     let both = |count: fn(&Network) -> usize| [document.network(), compressed.document.network()].map(count);
     Ok(ScanReport {
         has_channels: !document.network().is_dense(),
+        listed_constants: document.listed_constants(),
         units: totals.units,
         inactive: totals.inactive,
         active: totals.active,

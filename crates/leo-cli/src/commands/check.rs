@@ -12,7 +12,7 @@ use leo_network::Numbers;
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::request::domain;
+use crate::request::{domain, model};
 use crate::terminal::console::{Console, good};
 use crate::terminal::number::upper;
 use crate::terminal::output::{Negative, listed, one_line};
@@ -28,6 +28,8 @@ struct Report {
     /// Whether nothing was rounded.
     exact: bool,
     verified: bool,
+    /// How many constants each file lists as inputs, too: they are taken for the constants that they are.
+    listed_constants: [usize; 2],
     /// The operators after the networks: what is said of outputs is said of what these read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
@@ -70,7 +72,9 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         Err(leo::Error::Refused(refusal)) => Err(*refusal),
         Err(other) => return Err(other.into()),
     };
-    let report = Report::new(arguments, &path, leo::operators_after(first.model()), &checked, start);
+    let listed_constants = [&first, &second].map(|file| file.model().listed_constants());
+    let before = leo::operators_after(first.model());
+    let report = Report::new(arguments, &path, (before, listed_constants), &checked, start);
     if arguments.json {
         console.json(&report)?;
     } else if let Ok(verified) = &checked {
@@ -98,7 +102,7 @@ impl Report {
     fn new(
         arguments: &Check,
         certificate: &Path,
-        before: Vec<String>,
+        (before, listed_constants): (Vec<String>, [usize; 2]),
         checked: &Result<Verified, Refusal>,
         start: Instant,
     ) -> Self {
@@ -110,6 +114,7 @@ impl Report {
             certificate: certificate.display().to_string(),
             exact: arguments.exact,
             verified: verified.is_some(),
+            listed_constants,
             before,
             domain: verified.map(|verified| DomainSummary::new(&verified.domain)),
             delta: verified.map(|verified| verified.delta.iter().map(Numbers::largest).collect()),
@@ -124,6 +129,9 @@ impl Report {
     fn print(&self, verified: &Verified, console: &Console) -> Result<()> {
         let out = &mut console.report();
         writeln!(out, "{}", self.sentence(verified))?;
+        for (name, listed) in [&self.model, &self.small].into_iter().zip(self.listed_constants) {
+            model::listed_constants(name, listed).map_or(Ok(()), |note| writeln!(out, "{note}"))?;
+        }
         if !console.is_verbose() {
             return Ok(());
         }

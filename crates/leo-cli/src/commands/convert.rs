@@ -34,7 +34,7 @@ pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     files::ensure_other(output, "-o", file.files().iter().map(PathBuf::as_path))?;
     files::ensure_free(output, arguments.force)?;
     let bytes = match model.format() {
-        Format::Onnx(document) => document.with_fixed_constants().and_then(|document| document.to_bytes()),
+        Format::Onnx(document) => document.clone().with_fixed_constants().to_bytes(),
         Format::Nnet(_) => model.to_onnx(),
     };
     let bytes = bytes.with_context(|| arguments.model.display().to_string())?;

@@ -9,6 +9,7 @@ use leo::ScanReport;
 use serde::Serialize;
 
 use crate::args;
+use crate::request::model;
 use crate::terminal::console::Console;
 use crate::terminal::number::percent;
 use crate::terminal::output::{grouped, one_line};
@@ -90,6 +91,8 @@ fn print(rows: &[ScannedFile], console: &Console) -> Result<()> {
         writeln!(out, "{table}")?;
     }
     for row in rows {
+        let listed = row.found.as_ref().and_then(|found| model::listed_constants(&row.file, found.listed_constants));
+        listed.map_or(Ok(()), |note| writeln!(out, "{note}"))?;
         if let Some(refused) = &row.refused {
             writeln!(out, "refused: {}", one_line(refused))?;
         }

@@ -75,14 +75,13 @@ pub(super) fn import(
     graph: &GraphProto,
     opset: i64,
     folder: Option<&Path>,
-    replaceable: &HashSet<&str>,
 ) -> Result<(Imported, Constants), OnnxError> {
     let [input] = true_inputs(graph)[..] else {
         let names = true_inputs(graph).iter().map(|input| input.name().to_owned()).collect();
         return Err(OnnxError::Inputs { names });
     };
     let (declared, float) = declared_input(input)?;
-    let read = |axes: Vec<Axis>| Importer::run(graph, opset, folder, replaceable, input, Dims::new(axes), float);
+    let read = |axes: Vec<Axis>| Importer::run(graph, opset, folder, input, Dims::new(axes), float);
     let attempt = read(declared.clone());
     match (attempt, declared.first()) {
         (Err(OnnxError::Node { reason: Reason::MixesBatch, .. }), Some(&Axis::Batch(Some(samples)))) => {
@@ -150,7 +149,6 @@ impl<'a> Importer<'a> {
         graph: &'a GraphProto,
         opset: i64,
         folder: Option<&'a Path>,
-        replaceable: &HashSet<&str>,
         input: &'a ValueInfoProto,
         dims: Dims,
         float: Float,
@@ -182,7 +180,7 @@ impl<'a> Importer<'a> {
                 return Err(at(culprit, reason.clone()));
             }
             importer.lower(&call).map_err(|reason| at(node, reason))?;
-            importer.note_hindrance(&call, replaceable);
+            importer.note_hindrance(&call);
         }
         let mut outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
         importer.reorder(graph, &mut outputs);
@@ -278,22 +276,17 @@ impl<'a> Importer<'a> {
     }
 
     /// Looks for what a rewrite could not keep in a call that is not for the tail.
-    fn note_hindrance(&mut self, call: &Call<'a>, replaceable: &HashSet<&str>) {
+    fn note_hindrance(&mut self, call: &Call<'a>) {
         let made = call.node.output.first().and_then(|name| self.values.get(name.as_str()));
         if self.hindrance.is_some() || matches!(made, Some(Value::Tail { .. })) {
             return;
         }
-        let constant = call.node.input.iter().find(|name| replaceable.contains(name.as_str()));
         let narrowed = call.inputs.iter().flatten().find_map(|input| match (input, made) {
             // What passes numbers on as they are, another Cast perhaps, does nothing with them.
             (Value::Computed(input), Some(Value::Computed(made))) if made.id != input.id => input.narrowed,
             _ => None,
         });
-        self.hindrance = match (constant, narrowed) {
-            (Some(constant), _) => Some(Hindrance::Replaceable { constant: constant.clone() }),
-            (None, Some(float)) => Some(Hindrance::Narrowed { node: label(call.node), float }),
-            (None, None) => None,
-        };
+        self.hindrance = narrowed.map(|float| Hindrance::Narrowed { node: label(call.node), float });
     }
 
     /// The first operator of the tail that a call depends on.

@@ -151,7 +151,7 @@ impl Document {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
         graph::check_given_once(graph)?;
-        let (read, _) = import::import(graph, opset, folder, &graph::replaceable(&model))?;
+        let (read, _) = import::import(graph, opset, folder)?;
         Ok(Self { model: Arc::new(model), opset, folder: folder.map(Path::to_owned), read: Arc::new(read) })
     }
 
@@ -164,21 +164,18 @@ impl Document {
         self.read.hindrance.clone().map_or(Ok(()), |hindrance| Err(OnnxError::Hindered(hindrance)))
     }
 
-    /// This file without the inputs that have a constant in their place where nothing is put there. They are that
-    /// constant from now on.
-    ///
-    /// # Errors
-    /// None, unless this file could not be read either.
-    pub fn with_fixed_constants(&self) -> Result<Self, OnnxError> {
-        let replaceable = graph::replaceable(&self.model);
-        if replaceable.is_empty() {
-            return Ok(self.clone());
-        }
-        let mut model = ModelProto::clone(&self.model);
-        if let Some(graph) = &mut model.graph {
-            graph.input.retain(|input| !replaceable.contains(input.name()));
-        }
-        Self::from_model(model, self.folder.as_deref())
+    /// How many constants are listed as inputs, too, although they need not be. They are taken for the constants that
+    /// they are, and no file that is made from this one lists them.
+    pub fn listed_constants(&self) -> usize {
+        graph::listed_constants(&self.model).len()
+    }
+
+    /// This file without inputs that have a constant in their place where nothing is put there. They are that constant
+    /// from now on.
+    #[must_use]
+    pub fn with_fixed_constants(mut self) -> Self {
+        graph::unlist_constants(Arc::make_mut(&mut self.model));
+        self
     }
 
     /// The network.

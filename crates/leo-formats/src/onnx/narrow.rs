@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::dims::Axis;
 use super::element::Float;
 use super::emit::value_info;
-use super::graph::{CONSTANTS_ALONE, label, live_order, replaceable};
+use super::graph::{CONSTANTS_ALONE, label, live_order, unlist_constants};
 use super::import::{Computed, Constants, import};
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
@@ -43,6 +43,7 @@ impl Document {
     ) -> Result<Spliced<Self>, OnnxError> {
         self.check_rewritable()?;
         let mut model = self.embedded()?;
+        unlist_constants(&mut model);
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let live = live_order(graph)?;
@@ -128,7 +129,7 @@ impl<'a> Selection<'a> {
         let made = graph.node.iter().flat_map(|node| &node.output).cloned();
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
-        let constants = import(graph, document.opset, None, &replaceable(&document.model))?.1;
+        let constants = import(graph, document.opset, None)?.1;
         Ok(Self { document, kept, summands, constants, readers, own, taken, made: Vec::new() })
     }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::dims::Dims;
 use super::element::Float;
 use super::emit::{EmittedPart, emit, value_info};
-use super::graph::{CONSTANTS_ALONE, live_order, order_for, sort};
+use super::graph::{CONSTANTS_ALONE, live_order, order_for, sort, unlist_constants};
 use super::import::Computed;
 use super::proto::{DimensionValue, GraphProto};
 use super::{Document, OnnxError};
@@ -45,6 +45,7 @@ impl Document {
         let to = ends(&pieces)?;
 
         let mut model = self.embedded()?;
+        unlist_constants(&mut model);
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let gone = remove(graph, &from, &to)?;
         let mut written = emit(&pieces, graph);

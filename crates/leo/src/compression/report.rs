@@ -40,6 +40,8 @@ pub struct CompressionReport {
     pub after: Size,
     /// Whether units are channels, each with many positions, as they are in networks with convolutions.
     pub has_channels: bool,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are, and the smaller file lists none.
+    pub listed_constants: usize,
     /// How many units each rule removed.
     pub removed: BTreeMap<&'static str, usize>,
     /// How many of the units that are there carry linear functions past their layer.
@@ -216,6 +218,7 @@ impl Compression {
             before: self.before.clone(),
             after: self.after.clone(),
             has_channels: !self.original.network().is_dense(),
+            listed_constants: self.original.listed_constants(),
             removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
             carriers: compressed.history.carriers(),
             paths: compressed.history.paths,

@@ -8,7 +8,7 @@ use leo::{Accuracy, Compression, CompressionReport, DeltaParts, OutputReport, Pi
 
 use super::{outputs, reasons};
 use crate::report::stability;
-use crate::request::{domain, inputs};
+use crate::request::{domain, inputs, model};
 use crate::terminal::console::{Console, good};
 use crate::terminal::number::{duration, percent, short, upper};
 use crate::terminal::output::{counted, grouped, listed, one_line};
@@ -63,6 +63,7 @@ impl Summary<'_> {
     /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        notes.extend(model::listed_constants(&self.0.model, self.0.listed_constants));
         for PinnedLayer { layer, units, reason } in self.0.kept.iter().take(MOST_LAYERS) {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
         }
