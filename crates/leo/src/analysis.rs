@@ -167,7 +167,7 @@ pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> R
         version: 1,
         model: file.path().display().to_string(),
         listed_constants: model.listed_constants(),
-        domain: DomainSummary::new(domain),
+        domain: DomainSummary::new(domain, model),
         engine: match options.engine {
             Engine::Auto => "auto",
             Engine::Bounds => "bounds",

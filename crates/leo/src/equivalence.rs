@@ -146,7 +146,9 @@ pub fn compare(
         ComparedPair { models, domain, tolerance, options, start }.compare(on_difference)?
     };
     let listed_constants = files.map(|file| file.model().listed_constants());
-    Ok(Equivalence { samples: counted, listed_constants, ..found.answer(names, domain, start) })
+    let domain_summary = DomainSummary::new(domain, files[0].model());
+    let found = found.answer(names, domain, start);
+    Ok(Equivalence { samples: counted, listed_constants, domain: domain_summary, ..found })
 }
 
 /// Sees to it that two files take the same input, give the same outputs, and do the same with what leaves their
@@ -206,7 +208,7 @@ impl Findings {
             first,
             second,
             listed_constants: [0; 2],
-            domain: DomainSummary::new(domain),
+            domain: DomainSummary::of_shape(domain, None),
             samples: None,
             verdict: match is_seen(&outputs) {
                 true => EquivalenceVerdict::Different,

@@ -8,7 +8,7 @@
 mod entries;
 
 use leo_formats::Model;
-use leo_formats::onnx::{Document, OnnxError};
+use leo_formats::onnx::{Document, GivenShape, OnnxError};
 use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, WrittenDomain};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ const FORMAT: &str = "leo certificate";
 const VERSION: u32 = 2;
 /// The version of certificates with links about channels.
 const CHANNEL_VERSION: u32 = 3;
+/// The version of certificates that say for which shape of the input files are read that leave it open, whatever their
+/// links are about.
+const SHAPE_VERSION: u32 = 4;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
 /// that.
@@ -41,6 +44,9 @@ pub struct Certificate {
     pub first: String,
     /// The SHA-256 of the second network's file.
     pub second: String,
+    /// How long each axis of the input is, if the files leave that open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<usize>>,
     domain: WrittenDomain,
     /// For each output, how far its elements can move.
     pub delta: Vec<Numbers>,
@@ -153,7 +159,16 @@ impl Certificate {
         let has_channels = links.iter().any(|link| matches!(link, Link::Channels(_)));
         let version = if has_channels { CHANNEL_VERSION } else { VERSION };
         let (format, domain) = (FORMAT.to_owned(), domain.written());
-        Self { format, version, first, second, domain, delta, delta_f32: None, links }
+        Self { format, version, first, second, shape: None, domain, delta, delta_f32: None, links }
+    }
+
+    /// The same for an input of this shape, which files leave open.
+    #[must_use]
+    pub fn for_shape(mut self, shape: Option<&[usize]>) -> Self {
+        if let Some(shape) = shape {
+            (self.version, self.shape) = (SHAPE_VERSION, Some(shape.to_vec()));
+        }
+        self
     }
 
     /// Reads a certificate.
@@ -168,7 +183,7 @@ impl Certificate {
             version: u32,
         }
         let Head { format, version } = serde_json::from_slice(bytes)?;
-        if format != FORMAT || !(1..=CHANNEL_VERSION).contains(&version) {
+        if format != FORMAT || !(1..=SHAPE_VERSION).contains(&version) {
             return Err(CertificateError::Version(format, version));
         }
         let certificate: Self = serde_json::from_slice(bytes)?;
@@ -177,7 +192,10 @@ impl Certificate {
             return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
         }
         let has_channels = certificate.links.iter().any(|link| matches!(link, Link::Channels(_)));
-        if has_channels != (version == CHANNEL_VERSION) {
+        if certificate.shape.is_some() != (version == SHAPE_VERSION) {
+            return Err(CertificateError::Form(Error::custom("a shape is what version 4 has")));
+        }
+        if has_channels != (version == CHANNEL_VERSION) && version != SHAPE_VERSION {
             return Err(CertificateError::Form(Error::custom("links about channels are what version 3 has")));
         }
         if !is_plain(bytes, &certificate)? {
@@ -196,6 +214,11 @@ impl Certificate {
         Ok(bytes)
     }
 
+    /// The shape that its files are to be read for, if they leave that open.
+    pub fn given_shape(&self) -> Option<GivenShape> {
+        self.shape.clone().map(GivenShape::Extents)
+    }
+
     /// The domain that it is about, of a network that has `inputs` inputs.
     pub(crate) fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
         self.domain.domain(inputs)
@@ -208,14 +231,15 @@ impl Certificate {
         if last.network().is_some() {
             return refuse("the last link leads to a network of its own");
         }
+        let shape = self.given_shape();
         let mut networks = Vec::new();
         for link in others {
             let Some(bytes) = link.network().and_then(from_hexadecimal) else {
                 return refuse("a link leads to no network");
             };
             // Without a folder: what is not in the certificate does not count.
-            let document = Document::from_bytes(bytes, None).map_err(|error| Refusal::Network(error.to_string()))?;
-            networks.push(Model::from(document));
+            let document = Document::from_bytes_for_shape(bytes, None, shape.as_ref());
+            networks.push(Model::from(document.map_err(|error| Refusal::Network(error.to_string()))?));
         }
         Ok(networks)
     }

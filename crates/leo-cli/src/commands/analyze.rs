@@ -23,7 +23,7 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let written = || arguments.outputs.iter().chain(&arguments.report.page).map(PathBuf::as_path);
     let console = &console.beside(written(), arguments.json)?;
     let phase = console.phase("reading");
-    let file = leo::open(&arguments.model)?;
+    let file = model::open(&arguments.model, &arguments.shape)?;
     let read = file.files();
     let read: Vec<&Path> = arguments.domain.files().chain(read.iter().map(PathBuf::as_path)).collect();
     let formats = check_files(arguments, &read)?;

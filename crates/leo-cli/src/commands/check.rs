@@ -56,13 +56,16 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
     let path = arguments.certificate.clone().unwrap_or_else(|| leo::certificate_of(&arguments.small));
     let reading = console.phase("reading");
-    let [first, second] = [leo::open(&arguments.model)?, leo::open(&arguments.small)?];
     ensure!(
         arguments.certificate.is_some() || path.exists(),
         "{}: there is no certificate beside the smaller network; name it as the third file",
         path.display()
     );
     let certificate = Certificate::from_bytes(&read_text_file(&path)?).with_context(|| path.display().to_string())?;
+    // What is claimed is claimed of this shape: nobody has to say it again.
+    let shape = model::shape(&arguments.shape)?.or_else(|| certificate.given_shape());
+    let open = |path| leo::open_for_shape(path, shape.as_ref());
+    let [first, second] = [open(&arguments.model)?, open(&arguments.small)?];
     drop(reading);
     let watcher = Watcher::new(console);
     let checked = leo::check_with(&first, &second, &certificate, arguments.exact, &watcher);
@@ -116,7 +119,7 @@ impl Report {
             verified: verified.is_some(),
             listed_constants,
             before,
-            domain: verified.map(|verified| DomainSummary::new(&verified.domain)),
+            domain: verified.map(|verified| DomainSummary::of_shape(&verified.domain, verified.shape.as_deref())),
             delta: verified.map(|verified| verified.delta.iter().map(Numbers::largest).collect()),
             proved: verified.map(largest_proved),
             elements: verified.map(|verified| verified.delta.clone()),
@@ -153,7 +156,7 @@ impl Report {
         if !self.before.is_empty() {
             small += &format!(", before {},", listed(&self.before));
         }
-        let domain = DomainSummary::new(&verified.domain);
+        let domain = DomainSummary::of_shape(&verified.domain, verified.shape.as_deref());
         let delta = verified.delta.iter().map(Numbers::largest).fold(0.0, f64::max);
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {

@@ -24,7 +24,8 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let files = [leo::open(&arguments.first)?, leo::open(&arguments.second)?];
+    let open = |path| model::open(path, &arguments.shape);
+    let files = [open(&arguments.first)?, open(&arguments.second)?];
     let [first, second] = &files;
     leo::check_comparable([first, second])?;
     let mut inputs = inputs::load(&arguments.domain, &[first, second])?;

@@ -15,10 +15,11 @@ pub fn run(arguments: &Inspect, console: &Console) -> Result<()> {
     let both = arguments.domain.domain.is_some() && arguments.domain.data.is_some();
     ensure!(!both, "the domain comes from --domain or from --data, not from both");
     let reading = console.phase("reading");
-    let file = leo::open(&arguments.model)?;
+    let file = model::open(&arguments.model, &arguments.shape)?;
     let domain = domain::load(&arguments.domain, file.model())?;
     drop(reading);
-    let report = Inspection { domain: domain.as_ref().map(DomainSummary::new), ..file.inspect() };
+    let report =
+        Inspection { domain: domain.as_ref().map(|domain| DomainSummary::new(domain, file.model())), ..file.inspect() };
     if arguments.json { console.json(&report) } else { print(&report, console) }
 }
 

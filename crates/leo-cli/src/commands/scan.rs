@@ -27,8 +27,8 @@ struct ScannedFile {
 pub fn run(arguments: &args::Scan, console: &Console) -> Result<()> {
     let domain = leo::Domain::parse(&arguments.domain)?;
     let look = |path: &Path| {
-        let model = leo::open(path)?;
-        model.scan(domain.clone()).with_context(|| path.display().to_string())
+        let file = model::open(path, &arguments.shape)?;
+        file.scan(domain.clone()).with_context(|| path.display().to_string())
     };
     let mut rows = Vec::new();
     for path in &arguments.models {

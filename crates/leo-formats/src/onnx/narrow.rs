@@ -10,8 +10,8 @@ use std::rc::Rc;
 use super::dims::Axis;
 use super::element::Float;
 use super::emit::value_info;
-use super::graph::{CONSTANTS_ALONE, label, live_order, unlist_constants};
-use super::import::{Computed, Constants, import};
+use super::graph::{CONSTANTS_ALONE, label, live_order};
+use super::import::{Computed, Constants};
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
 };
@@ -41,9 +41,7 @@ impl Document {
         kept: &BTreeMap<ValueId, Vec<usize>>,
         summands: &BTreeMap<ValueId, Vec<f64>>,
     ) -> Result<Spliced<Self>, OnnxError> {
-        self.check_rewritable()?;
-        let mut model = self.embedded()?;
-        unlist_constants(&mut model);
+        let mut model = self.to_rewrite()?;
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let live = live_order(graph)?;
@@ -60,7 +58,7 @@ impl Document {
         replace(graph, constants, lists_constants)?;
         graph.value_info.iter_mut().for_each(|value| selection.declare(value));
         remove_unread(graph, &needed)?;
-        let narrow = Self::from_model(model, None)?;
+        let narrow = self.read_again(model)?;
         let is_expected = |(name, computed): (&String, &Computed)| {
             let dims = selection.channels(name).map_or_else(
                 || computed.dims.clone(),
@@ -129,7 +127,7 @@ impl<'a> Selection<'a> {
         let made = graph.node.iter().flat_map(|node| &node.output).cloned();
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
-        let constants = import(graph, document.opset, None)?.1;
+        let constants = document.constants(graph)?;
         Ok(Self { document, kept, summands, constants, readers, own, taken, made: Vec::new() })
     }
 

@@ -213,7 +213,7 @@ impl Compression {
             },
             tolerance: self.options.tolerance.to_string(),
             bit_exact: self.options.bit_exact,
-            domain: DomainSummary::new(&self.domain),
+            domain: DomainSummary::new(&self.domain, self.source.model()),
             samples: self.samples,
             before: self.before.clone(),
             after: self.after.clone(),
