@@ -128,6 +128,43 @@ fn open_sizes_are_those_that_are_given() -> Anything {
     Ok(())
 }
 
+/// Denormal weights, in one file that gets smaller besides and in one that does not, of convolutions and dense layers.
+#[test]
+fn denormal_weights_are_counted_and_flushed() -> Anything {
+    let Some(folder) = made()? else { return Ok(()) };
+    let folder = folder.path();
+    for (model, shape, before, left) in [
+        ("denormal-convolution.onnx", "2,3,6,6", 6, 4),
+        ("denormal-alone.onnx", "2,3,6,6", 1, 1),
+        ("denormal-dense.onnx", "4,3", 3, 2),
+        ("denormal-dense-alone.onnx", "4,3", 1, 1),
+        ("denormal-tail.onnx", "4,3", 1, 1),
+    ] {
+        let report = compress(folder, model, &["--align", "1"])?;
+        assert_eq!(report["before"]["denormals"], json!(before), "{model}: {report}");
+        let kept = report["after"]["denormals"].as_u64().ok_or("a number")?;
+        assert!(kept <= left && report["flushed"] == json!(0), "{model}: {report}");
+        let report = compress(folder, model, &["--align", "1", "--flush-denormals"])?;
+        assert_eq!((&report["after"]["denormals"], &report["flushed"]), (&json!(0), &json!(kept)), "{model}: {report}");
+        if kept > 0 {
+            let delta = report["delta"].as_f64().ok_or("a number")?;
+            assert!(delta > 0.0 && delta < 1e-6, "{model}: {report}");
+        }
+        let distances = apart(folder, [model, "small.onnx"], &[shape])?;
+        assert!(distances.iter().all(|distance| *distance < 1e-6), "{model}: {distances:?}");
+        let inspected: Value = serde_json::from_slice(&leo(folder, &["inspect", model, "--json"]).stdout)?;
+        assert_eq!(inspected["denormals"], json!(before), "{model}");
+    }
+    let scanned = String::from_utf8(leo(folder, &["scan", "denormal-alone.onnx", "--domain=-1,1"]).stdout)?;
+    assert!(
+        scanned.contains("denormal-alone.onnx: 1 weight is denormal, which many processors are slow with"),
+        "{scanned}"
+    );
+    let both = leo(folder, &["compress", "denormal-alone.onnx", "--domain=0,1", "--bit-exact", "--flush-denormals"]);
+    assert_eq!(both.status.code(), Some(2));
+    Ok(())
+}
+
 /// Whatever a certificate says of the shape, both checkers come to the same answer.
 #[test]
 fn a_claim_is_about_one_shape() -> Anything {
@@ -157,7 +194,10 @@ fn a_claim_is_about_one_shape() -> Anything {
     }
     let (code, said) = complaint(&leo(folder, &["check", "open.onnx", "small.onnx", "--shape", "H=8,W=9"]));
     assert_eq!(code, Some(1));
-    assert!(said.contains("the shape [1, 3, 8, 8] is said of the input, and the first file has [1, 3, 8, 9]"), "{said}");
+    assert!(
+        said.contains("the shape [1, 3, 8, 8] is said of the input, and the first file has [1, 3, 8, 9]"),
+        "{said}"
+    );
     // Files that say their shapes themselves need none, and may be told them.
     compress(folder, "listed.onnx", &["--shape", "1,3,6,6"])?;
     let certificate: Value = serde_json::from_slice(&std::fs::read(folder.join("small.leo"))?)?;

@@ -34,6 +34,8 @@ pub struct Inspection {
     pub units: usize,
     /// How many numbers there are in weights and biases.
     pub parameters: usize,
+    /// How many numbers of an ONNX file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// The operators after the network.
     pub tail: Vec<String>,
     /// The domain, if one was asked for or the file has one.
@@ -102,6 +104,11 @@ impl Inspection {
             units: hidden.iter().sum(),
             hidden,
             parameters: network.parameters(),
+            denormals: match model.format() {
+                // Data that were there a moment ago are counted when they are there again.
+                Format::Onnx(document) => document.denormals().unwrap_or_default(),
+                Format::Nnet(_) => 0,
+            },
             tail: model.tail().nodes().iter().map(|node| node.operator().to_owned()).collect(),
             domain: None,
         }

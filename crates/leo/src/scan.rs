@@ -34,6 +34,8 @@ pub struct ScanReport {
     pub parameters: [usize; 2],
     /// How many products of a weight and an input a sample takes, and how many it would take.
     pub multiply_adds: [usize; 2],
+    /// How many numbers of the file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// How long it took.
     pub seconds: f64,
 }
@@ -60,6 +62,7 @@ pub(crate) fn scan(file: &ModelFile, domain: &Domain) -> Result<ScanReport, Erro
         removed: compressed.history.removed.iter().flatten().flatten().count(),
         parameters: both(Network::parameters),
         multiply_adds: both(Network::multiply_adds),
+        denormals: document.denormals()?,
         seconds: start.elapsed().as_secs_f64(),
     })
 }

@@ -63,6 +63,11 @@ pub struct Compress {
     #[arg(long, value_name = "CHANNELS", value_parser = clap::value_parser!(u16).range(1..))]
     pub align: Option<u16>,
 
+    /// Set denormal weights that are left to 0. They are too small to be stored with all their digits, and make many
+    /// processors crawl. What that does to outputs is proved, as part of delta
+    #[arg(long, conflicts_with = "bit_exact")]
+    pub flush_denormals: bool,
+
     /// The type of the weights that are written [default: the file's; f64 for .nnet files]
     #[arg(long, value_enum, value_name = "TYPE")]
     pub dtype: Option<FloatName>,

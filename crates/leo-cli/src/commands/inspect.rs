@@ -35,6 +35,9 @@ fn print(report: &Inspection, console: &Console) -> Result<()> {
     if let Some(note) = model::listed_constants(&report.file, report.listed_constants) {
         writeln!(out, "{note}")?;
     }
+    if let Some(note) = model::denormals(&report.file, report.denormals) {
+        writeln!(out, "{note}")?;
+    }
     if !report.layers.is_empty() {
         let columns = [("node", Right), ("operator", Left), ("name", Left), ("shape", Left), ("parameters", Right)];
         let mut table = console.table(&columns);

@@ -92,7 +92,8 @@ fn print(rows: &[ScannedFile], console: &Console) -> Result<()> {
     }
     for row in rows {
         let listed = row.found.as_ref().and_then(|found| model::listed_constants(&row.file, found.listed_constants));
-        listed.map_or(Ok(()), |note| writeln!(out, "{note}"))?;
+        let denormals = row.found.as_ref().and_then(|found| model::denormals(&row.file, found.denormals));
+        listed.into_iter().chain(denormals).try_for_each(|note| writeln!(out, "{note}"))?;
         if let Some(refused) = &row.refused {
             writeln!(out, "refused: {}", one_line(refused))?;
         }
@@ -103,16 +104,16 @@ fn print(rows: &[ScannedFile], console: &Console) -> Result<()> {
 /// A line for each file, after one with the names of the columns.
 fn csv(rows: &[ScannedFile]) -> String {
     let mut text = "file,units,always_off,always_on,removed,parameters_before,parameters_after,multiply_adds_before,\
-                    multiply_adds_after,seconds,refused\n"
+                    multiply_adds_after,denormals,seconds,refused\n"
         .to_owned();
     // A quote within quotes is written twice.
     let quoted = |words: &str| format!("\"{}\"", words.replace('"', "\"\""));
     for ScannedFile { file, found, refused } in rows {
         let numbers = found.as_ref().map_or_else(
-            || ",".repeat(8),
-            |ScanReport { units, inactive, active, removed, parameters, multiply_adds, seconds, .. }| {
+            || ",".repeat(9),
+            |ScanReport { units, inactive, active, removed, parameters, multiply_adds, denormals, seconds, .. }| {
                 let ([p, q], [m, n]) = (parameters, multiply_adds);
-                format!("{units},{inactive},{active},{removed},{p},{q},{m},{n},{seconds:.3}")
+                format!("{units},{inactive},{active},{removed},{p},{q},{m},{n},{denormals},{seconds:.3}")
             },
         );
         let refused = refused.as_deref().map(quoted).unwrap_or_default();

@@ -19,6 +19,12 @@ pub fn open(path: &Path, arguments: &ShapeArguments) -> Result<ModelFile> {
     Ok(leo::open_for_shape(path, shape(arguments)?.as_ref())?)
 }
 
+/// What one should know of denormal numbers in a file, if there are any.
+pub fn denormals(file: &str, count: usize) -> Option<String> {
+    let (numbers, are) = (counted(count, "weight"), if count == 1 { "is" } else { "are" });
+    (count > 0).then(|| format!("{}: {numbers} {are} denormal, which many processors are slow with", one_line(file)))
+}
+
 /// What one should know of constants that a file lists as inputs, too, if it does.
 pub fn listed_constants(file: &str, count: usize) -> Option<String> {
     let constants = counted(count, "constant");

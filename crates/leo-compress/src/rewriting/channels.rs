@@ -68,6 +68,10 @@ pub(crate) fn compress(
         compressed.document = narrowed.document;
         compressed.changed = true;
     }
+    if options.flush_denormals {
+        (compressed.document, compressed.flushed) = compressed.document.flushed()?;
+        compressed.changed |= compressed.flushed > 0;
+    }
     let with_ranges = compressed.errors.is_some();
     let Difference { deviation, ranges } =
         channel_difference(&analysis.facts, compressed.document.network(), &all, with_ranges)?;

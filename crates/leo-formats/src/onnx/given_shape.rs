@@ -100,7 +100,9 @@ fn missing(position: usize, axis: &DeclaredAxis, declared: &[DeclaredAxis]) -> S
         declared.iter().enumerate().map(extent).collect()
     });
     let example = example.join(",");
-    format!("it has no fixed size along axis {position}{called}; give the shape with --shape, such as --shape {example}")
+    format!(
+        "it has no fixed size along axis {position}{called}; give the shape with --shape, such as --shape {example}"
+    )
 }
 
 /// The axes of an input that a file declares so, with what is given; how long each is, where one is not open as a batch
@@ -167,7 +169,10 @@ mod tests {
             ("1,3,0", "no axis has the size 0"),
             ("1,3,-7", "\"-7\" is no size: sizes are whole numbers from 1 to 16777216"),
             ("W=1e3", "\"1e3\" is no size: sizes are whole numbers from 1 to 16777216"),
-            ("1,3,18446744073709551617", "\"18446744073709551617\" is no size: sizes are whole numbers from 1 to 16777216"),
+            (
+                "1,3,18446744073709551617",
+                "\"18446744073709551617\" is no size: sizes are whole numbers from 1 to 16777216",
+            ),
             ("W=7,3", "either all sizes have a name, or none has"),
             ("1,3", "it has 3 axes, and the shape that is given 2"),
             ("1,4,7", "it has the size 3 along axis 1, and not 4"),

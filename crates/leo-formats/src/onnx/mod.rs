@@ -47,6 +47,7 @@
 
 mod compose;
 mod declare;
+mod denormals;
 mod dims;
 mod element;
 mod emit;

@@ -59,6 +59,8 @@ pub struct CompressionReport {
     /// If so, and with samples, which units these show one side only of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_sided: Option<Vec<OneSidedUnit>>,
+    /// How many denormal numbers became 0, because that was asked for.
+    pub flushed: usize,
     /// Inputs that the new network does not depend on.
     pub unread_inputs: usize,
     /// Proved: no output moves by more, anywhere on the domain.
@@ -110,6 +112,8 @@ pub struct Size {
     pub hidden: Vec<usize>,
     /// How many units there are.
     pub units: usize,
+    /// How many numbers of the file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// How many numbers there are in weights and biases.
     pub parameters: usize,
     /// How many products of a weight and an input a sample takes.
@@ -127,6 +131,7 @@ impl Size {
         Ok(Self {
             units: hidden.iter().sum(),
             hidden,
+            denormals: document.denormals()?,
             parameters: network.parameters(),
             multiply_adds: network.multiply_adds(),
             peak_activations: network.peak_activations(),
@@ -227,6 +232,7 @@ impl Compression {
             few: compressed.removes_little(),
             would_go: compressed.prospects.iter().map(Into::into).collect(),
             one_sided: self.comparison.one_sided.as_ref().map(|found| one_sided(old, found)),
+            flushed: compressed.flushed,
             unread_inputs: self.network().unread_inputs().len(),
             delta: self.delta(),
             delta_parts: DeltaParts { approximation, rounding: (compressed.largest_delta() - approximation).max(0.0) },

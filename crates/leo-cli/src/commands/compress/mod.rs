@@ -64,6 +64,7 @@ fn options(arguments: &Compress, start: Instant, inputs: &mut Inputs, watcher: &
         .bit_exact(arguments.bit_exact)
         .allow_noise(arguments.allow_noise)
         .align(arguments.align.map(usize::from))
+        .flush_denormals(arguments.flush_denormals)
         .labels(labels)
         .resume(arguments.resume.clone());
     Ok(options)

@@ -64,6 +64,17 @@ impl Summary<'_> {
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         notes.extend(model::listed_constants(&self.0.model, self.0.listed_constants));
+        if self.0.flushed > 0 {
+            notes.push(format!(
+                "flushed: {} became 0, which is part of delta",
+                counted(self.0.flushed, "denormal weight")
+            ));
+        }
+        let denormals = model::denormals(&self.0.output, self.0.after.denormals);
+        notes.extend(denormals.map(|note| match self.0.flushed {
+            0 => note + " (--flush-denormals sets them to 0)",
+            _ => note,
+        }));
         for PinnedLayer { layer, units, reason } in self.0.kept.iter().take(MOST_LAYERS) {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, "unit"), one_line(reason)));
         }
@@ -170,7 +181,10 @@ impl Summary<'_> {
         }
         writeln!(out, "{sizes}\n")?;
         let removed = self.0.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
-        let nothing = self.0.removed.is_empty().then(|| "no unit, but numbers that nobody reads".to_owned());
+        let nothing = self.0.removed.is_empty().then(|| match self.0.flushed {
+            0 => "no unit, but numbers that nobody reads".to_owned(),
+            _ => "no unit".to_owned(),
+        });
         write!(out, "removed: {}", listed(removed.chain(nothing)))?;
         if self.0.carriers > 0 {
             write!(out, "; {} linear functions past their layers", carry(self.0.carriers))?;
