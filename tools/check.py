@@ -201,10 +201,12 @@ CHANNELED = {  # Operators with the attributes that are known here; after "=" th
 # Those that no network has that links about units are about; those of constants; those that plain networks may have
 WINDOWED = ("Conv ConvTranspose AveragePool GlobalAveragePool ReduceMean ReduceSum MaxPool GlobalMaxPool Pad Slice "
             "Split Gather Resize Upsample Concat").split()
+MEANS = "AveragePool GlobalAveragePool ReduceMean".split()
 COMPUTED = ("Concat Gather Slice Add Sub Mul Div Squeeze Unsqueeze Reshape Transpose Identity Cast "
             "DequantizeLinear").split()
-PLAIN = ("Conv Concat MaxPool GlobalMaxPool Pad Slice Split Gemm MatMul Add Sub Mul Div Relu Reshape Flatten Squeeze "
-         "Unsqueeze Transpose Identity Dropout Cast").split()
+PLAIN = ("Conv ConvTranspose Concat MaxPool GlobalMaxPool AveragePool GlobalAveragePool ReduceMean ReduceSum Pad Slice "
+         "Split Gather Resize Upsample Gemm MatMul Add Sub Mul Div Relu Reshape Flatten Squeeze Unsqueeze Transpose "
+         "Identity Dropout Cast").split()
 def lattice(extents, places):
     """Which elements of an array are at all combinations of places along its axes, in row-major order. Places may be
     matrices, with a row for each entry of a kernel: so is what is found. Where a place is beyond an axis, -1."""
@@ -641,7 +643,7 @@ def channel_single(net, lo, hi):
         if value.kind == "relu": error = given[0] + tiny
         elif value.kind == "picked":
             error = gather(given, value.index)
-            if value.op in ("Concat", "Pad", "Slice", "Split"): error += tiny  # It may be written in another way
+            if value.op in ("Concat", "Pad", "Slice", "Split", "Gather", "Resize", "Upsample"): error += tiny  # It may be written in another way
         elif value.kind == "largest": error = merge(lambda x: x[value.index].max(axis=0), given[0]) + tiny
         else:
             sizes = [larger(abs(lo[s]), abs(hi[s])) + error for s, error in zip(value.sources, given)]
@@ -659,7 +661,11 @@ def channel_single(net, lo, hi):
             count = count.n * count.unit.numerator // count.unit.denominator
             given, sizes, n = [x + tiny for x in given], [x + tiny for x in sizes], count + 1
             prove(((size - exact(2.0**127 * (1 - 2.0**-24))).n <= 0).all() and n.max() < 2**23, "a float may overflow")
-            error = total(given) + tiny * (total(sizes, True) + Exact(2 * n))
+            error = total(given)
+            if value.kind == "sums" and value.op in MEANS:  # Each number is rounded twice more, before or after
+                share, n = exact(np.nextafter(1 / np.broadcast_to(value.divisor, value.size), np.inf)), n + 2
+                size, error = size * share, error * share
+            error += tiny * (total(sizes, True) + Exact(2 * n))
             error += (size + error) * Exact(-(-(n << 80) // (2**24 - n)), Fraction(1, 2**80))
             still = (count == 0) & ((bias.n == 0) | ((abs(bias) - tiny).n >= 0))
             error = Exact(np.where(still, 0, error.n), error.unit)
