@@ -215,17 +215,7 @@ fn verify_in<N: Number>(
     certificate: &Certificate,
     observer: &dyn Observer,
 ) -> Result<Verified, Refusal> {
-    if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
-        return Err(Refusal::Swapped);
-    }
-    for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
-        if file.sha256 != *said {
-            return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
-        }
-    }
-    check_shape("first", &first.model, certificate.shape.as_deref())?;
-    check_shape("second", &second.model, certificate.shape.as_deref())?;
-    first.model.check_interface(&second.model).map_err(|difference| Refusal::Interface(difference.to_string()))?;
+    check_files(first, second, certificate)?;
     let domain = certificate.domain(first.model.network().input().elements())?;
     let between = certificate.networks()?;
     let models: Vec<&Model> = [&first.model].into_iter().chain(&between).chain([&second.model]).collect();
@@ -293,7 +283,23 @@ fn verify_in<N: Number>(
     })
 }
 
-/// Sees to it that a file was read for the shape that is claimed: the one that is said, or, if none is, that of the file.
+/// Sees to it that a certificate is about these two files, and that these can be compared.
+fn check_files(first: &HashedModel, second: &HashedModel, certificate: &Certificate) -> Result<(), Refusal> {
+    if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
+        return Err(Refusal::Swapped);
+    }
+    for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
+        if file.sha256 != *said {
+            return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
+        }
+    }
+    check_shape("first", &first.model, certificate.shape.as_deref())?;
+    check_shape("second", &second.model, certificate.shape.as_deref())?;
+    first.model.check_interface(&second.model).map_err(|difference| Refusal::Interface(difference.to_string()))
+}
+
+/// Sees to it that a file was read for the shape that is claimed: the one that is said, or if none is, that of the
+/// file.
 fn check_shape(which: &str, model: &Model, said: Option<&[usize]>) -> Result<(), Refusal> {
     let (read, was_given) = (model.extents().unwrap_or_default(), model.given_shape().is_some());
     match said {

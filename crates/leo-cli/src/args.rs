@@ -196,6 +196,9 @@ pub struct Analyze {
     #[arg(long)]
     pub trust_solver: bool,
 
+    #[command(flatten)]
+    pub shape: ShapeArguments,
+
     /// Only prove bounds of units and outputs, as narrow as lines can make them, until that gains nothing more. No
     /// inputs are searched for and no cases distinguished; units that bounds do not decide are undecided, and that is
     /// no failure
@@ -209,9 +212,6 @@ pub struct Analyze {
 
     #[command(flatten)]
     pub search: SearchArguments,
-
-    #[command(flatten)]
-    pub shape: ShapeArguments,
 
     #[command(flatten)]
     pub domain: DomainArguments,
@@ -261,10 +261,10 @@ pub struct Equiv {
     pub json: bool,
 
     #[command(flatten)]
-    pub search: SearchArguments,
+    pub shape: ShapeArguments,
 
     #[command(flatten)]
-    pub shape: ShapeArguments,
+    pub search: SearchArguments,
 
     #[command(flatten)]
     pub domain: DomainArguments,

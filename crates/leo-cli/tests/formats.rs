@@ -29,10 +29,13 @@ fn made() -> Anything<Option<tempfile::TempDir>> {
     if output.status.success() { Ok(Some(folder)) } else { Err(format!("{output:?}").into()) }
 }
 
+/// A change of a certificate.
+type Change = fn(&mut Value);
+
 const FORMATS: &str = "tests/crosscheck/formats.py";
 
-/// What `leo compress` reports of a file, once its certificate has been verified by all checkers. The smaller network is
-/// `small.onnx`.
+/// What `leo compress` reports of a file, once its certificate has been verified by all checkers. The smaller network
+/// is `small.onnx`.
 fn compress(folder: &Path, model: &str, options: &[&str]) -> Anything<Value> {
     let fixed = ["compress", model, "-o", "small.onnx", "--domain=-1,1", "--json", "--force"];
     let output = leo(folder, &[&fixed[..], options].concat());
@@ -171,7 +174,7 @@ fn a_claim_is_about_one_shape() -> Anything {
     let Some(folder) = made()? else { return Ok(()) };
     let folder = folder.path();
     compress(folder, "open.onnx", &["--shape", "H=8,W=8"])?;
-    let changes: [(fn(&mut Value), i32); 7] = [
+    let changes: [(Change, i32); 7] = [
         (|said| said["shape"] = json!([1, 3, 4, 16]), 0),
         (|said| said["shape"] = json!([1, 3, 8, 9]), 1),
         (|said| said["shape"] = json!([1, 3, 8]), 2),

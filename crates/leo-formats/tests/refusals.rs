@@ -80,7 +80,8 @@ fn windows_that_do_not_fit_are_named() {
     let weights = convolutional_refusal(|model| tensor(model, "w1").dims = vec![4, 3, 3, 1]);
     assert!(weights.starts_with("node \"make_g\" (Conv): "), "{weights}");
     let open = convolutional_refusal(|model| graph(model).input[0] = value("x", &[0, 2, 0, 0]));
-    assert_eq!(open, "input \"x\": it has no fixed size along axis 2");
+    let said = "give the shape with --shape, such as --shape N=224";
+    assert_eq!(open, format!("input \"x\": it has no fixed size along axis 2 (\"N\"); {said}"));
 }
 
 #[test]

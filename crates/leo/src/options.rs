@@ -85,8 +85,8 @@ impl Options {
         self
     }
 
-    /// Whether denormal numbers that are left become 0: those that are too small to be stored with all their digits, and
-    /// slow processors down. What that does to outputs is part of delta.
+    /// Whether denormal numbers that are left become 0: those that are too small to be stored with all their digits,
+    /// and slow processors down. What that does to outputs is part of delta.
     #[must_use]
     pub fn flush_denormals(mut self, flush: bool) -> Self {
         self.flush_denormals = flush;

@@ -77,6 +77,9 @@ pub struct Compress {
     #[arg(long, value_name = "FILE", requires = "data")]
     pub labels: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub shape: ShapeArguments,
+
     /// Go on from this file, if it is there, and keep in it what is found, also if it is stopped by a limit or Ctrl-C.
     /// Nothing in it is believed: every proof is checked again
     #[arg(long, value_name = "FILE", help_heading = "Search (which units are stable)")]
@@ -84,9 +87,6 @@ pub struct Compress {
 
     #[command(flatten)]
     pub search: SearchArguments,
-
-    #[command(flatten)]
-    pub shape: ShapeArguments,
 
     #[command(flatten)]
     pub domain: DomainArguments,

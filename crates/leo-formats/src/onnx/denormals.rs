@@ -1,5 +1,5 @@
-//! Numbers that are denormal in their type: too small to be stored with all their digits. Many processors take a hundred
-//! times as long to compute with them, and a network that has a few of them crawls.
+//! Numbers that are denormal in their type: too small to be stored with all their digits. Many processors take a
+//! hundred times as long to compute with them, and a network that has a few of them crawls.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

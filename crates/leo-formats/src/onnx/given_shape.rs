@@ -92,7 +92,11 @@ fn missing(position: usize, axis: &DeclaredAxis, declared: &[DeclaredAxis]) -> S
         DeclaredAxis::Named(name) if !name.contains([',', '=']) => Some(format!("{name}={ANY}")),
         _ => None,
     });
-    let example = named.collect::<Option<Vec<_>>>().unwrap_or_else(|| {
+    // Axes that have one name have one size, which is given once.
+    let mut met = HashSet::new();
+    let named = named.collect::<Option<Vec<_>>>();
+    let named = named.map(|all| all.into_iter().filter(|name| met.insert(name.clone())).collect::<Vec<_>>());
+    let example = named.unwrap_or_else(|| {
         let extent = |(position, axis): (usize, &DeclaredAxis)| match axis {
             DeclaredAxis::Fixed(extent) => extent.to_string(),
             _ => (if position == 0 { 1 } else { ANY }).to_string(),

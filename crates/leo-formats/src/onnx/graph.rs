@@ -110,8 +110,9 @@ pub(super) fn given_names(graph: &GraphProto) -> HashSet<&str> {
 /// The first version of the format in which constants need not be listed as inputs too.
 pub(super) const CONSTANTS_ALONE: i64 = 4;
 
-/// The constants that are listed as inputs although they need not be, as exporters do that keep to what had to be before
-/// version 4. Whoever runs the file could put others in their place; to Leo they are the constants that they are.
+/// The constants that are listed as inputs although they need not be, as exporters do that keep to what had to be
+/// before version 4. Whoever runs the file could put others in their place; to Leo they are the constants that they
+/// are.
 pub(super) fn listed_constants(model: &ModelProto) -> HashSet<&str> {
     let Some(graph) = model.graph.as_ref().filter(|_| model.ir_version() >= CONSTANTS_ALONE) else {
         return HashSet::new();

@@ -40,7 +40,8 @@ pub struct CompressionReport {
     pub after: Size,
     /// Whether units are channels, each with many positions, as they are in networks with convolutions.
     pub has_channels: bool,
-    /// How many constants the file lists as inputs, too: they are taken for the constants that they are, and the smaller file lists none.
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are, and what is
+    /// rewritten lists none.
     pub listed_constants: usize,
     /// How many units each rule removed.
     pub removed: BTreeMap<&'static str, usize>,
