@@ -100,7 +100,7 @@ class Network:
     `constant`), or ReLUs (`relu`: of which value). If one matrix makes it, or what it is a ReLU of, from all of
     one value, that is its `weights`, in doubles. Batches are one sample: no operator known here can mix samples."""
     ONLY_WITHIN = ()  # Operators that no tail may have
-    def __init__(self, data):
+    def __init__(self, data, given=None):
         model, graph = message(data), part(message(data), 7)
         self.opsets = {text(o, 1): integer(o, 2) for o in messages(model, 8)}
         self.constants = {"": {}, **{text(t, 8): t for t in messages(graph, 5)}}  # Messages, until they are needed
@@ -110,6 +110,9 @@ class Network:
              "not ONNX, or several inputs, or functions of its own, or initializers of the same name")
         kind, needed, nodes = part(part(inputs[0], 2), 1), {text(o, 1) for o in outputs}, []
         shape = [integer(axis, 1) for axis in messages(part(kind, 2), 1)]  # An open axis has 0
+        fits = given is None or len(shape) == len(given) and min(given) > 0 and all(d <= 0 or d == g for d, g in zip(shape, given))
+        need(fits, "the input cannot have the shape %s", given)
+        shape = shape if given is None else list(given)
         need(integer(kind, 1) in (1, 11) and shape and shape[0] < 2 and min(shape[1:], default=1) > 0, "an odd input")
         self.plain = integer(kind, 1) == 1  # Whether all is in single precision
         self.add(text(inputs[0], 1), [1] + shape[1:])
@@ -198,10 +201,12 @@ CHANNELED = {  # Operators with the attributes that are known here; after "=" th
 # Those that no network has that links about units are about; those of constants; those that plain networks may have
 WINDOWED = ("Conv ConvTranspose AveragePool GlobalAveragePool ReduceMean ReduceSum MaxPool GlobalMaxPool Pad Slice "
             "Split Gather Resize Upsample Concat").split()
+MEANS = "AveragePool GlobalAveragePool ReduceMean".split()
 COMPUTED = ("Concat Gather Slice Add Sub Mul Div Squeeze Unsqueeze Reshape Transpose Identity Cast "
             "DequantizeLinear").split()
-PLAIN = ("Conv Concat MaxPool GlobalMaxPool Pad Slice Split Gemm MatMul Add Sub Mul Div Relu Reshape Flatten Squeeze "
-         "Unsqueeze Transpose Identity Dropout Cast").split()
+PLAIN = ("Conv ConvTranspose Concat MaxPool GlobalMaxPool AveragePool GlobalAveragePool ReduceMean ReduceSum Pad Slice "
+         "Split Gather Resize Upsample Gemm MatMul Add Sub Mul Div Relu Reshape Flatten Squeeze Unsqueeze Transpose "
+         "Identity Dropout Cast").split()
 def lattice(extents, places):
     """Which elements of an array are at all combinations of places along its axes, in row-major order. Places may be
     matrices, with a row for each entry of a kernel: so is what is found. Where a place is beyond an axis, -1."""
@@ -638,7 +643,7 @@ def channel_single(net, lo, hi):
         if value.kind == "relu": error = given[0] + tiny
         elif value.kind == "picked":
             error = gather(given, value.index)
-            if value.op in ("Concat", "Pad", "Slice", "Split"): error += tiny  # It may be written in another way
+            if value.op in ("Concat", "Pad", "Slice", "Split", "Gather", "Resize", "Upsample"): error += tiny  # It may be written in another way
         elif value.kind == "largest": error = merge(lambda x: x[value.index].max(axis=0), given[0]) + tiny
         else:
             sizes = [larger(abs(lo[s]), abs(hi[s])) + error for s, error in zip(value.sources, given)]
@@ -656,7 +661,11 @@ def channel_single(net, lo, hi):
             count = count.n * count.unit.numerator // count.unit.denominator
             given, sizes, n = [x + tiny for x in given], [x + tiny for x in sizes], count + 1
             prove(((size - exact(2.0**127 * (1 - 2.0**-24))).n <= 0).all() and n.max() < 2**23, "a float may overflow")
-            error = total(given) + tiny * (total(sizes, True) + Exact(2 * n))
+            error = total(given)
+            if value.kind == "sums" and value.op in MEANS:  # Each number is rounded twice more, before or after
+                share, n = exact(np.nextafter(1 / np.broadcast_to(value.divisor, value.size), np.inf)), n + 2
+                size, error = size * share, error * share
+            error += tiny * (total(sizes, True) + Exact(2 * n))
             error += (size + error) * Exact(-(-(n << 80) // (2**24 - n)), Fraction(1, 2**80))
             still = (count == 0) & ((bias.n == 0) | ((abs(bias) - tiny).n >= 0))
             error = Exact(np.where(still, 0, error.n), error.unit)
@@ -672,12 +681,14 @@ LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
 CHANNEL_LINK = {"channels": [(str, str)], "network*": str}
+ANY_LINK = either(LINK, {**LINK, "network": str}, CHANNEL_LINK)
 COMMON = {"format": "leo certificate", "first": str, "second": str, "links": [either(LINK, {**LINK, "network": str})],
           "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}}
 CERTIFICATE = either({**COMMON, "version": 1, "delta": [float]},
                      {**COMMON, "version": 2, "delta": [BOUND], "delta_f32*": [BOUND]},
-                     {**COMMON, "version": 3, "delta": [BOUND], "delta_f32*": [BOUND],
-                      "links": [either(LINK, {**LINK, "network": str}, CHANNEL_LINK)]})
+                     {**COMMON, "version": 3, "delta": [BOUND], "delta_f32*": [BOUND], "links": [ANY_LINK]},
+                     {**COMMON, "version": 4, "delta": [BOUND], "delta_f32*": [BOUND], "links": [ANY_LINK],
+                      "shape": [int]})
 def fits(x, schema):
     """Whether what was read fits a schema. Whole numbers count something: they are never negative."""
     if isinstance(schema, dict):
@@ -888,20 +899,21 @@ def single(net, lo, hi):
         still = (count == 0) & ((value.constant.n == 0) | ((abs(value.constant) - tiny).n >= 0))
         errors.append(Exact(np.where(still, 0, error.n), error.unit))
     return [errors[v] for v in net.outputs]
-def dense(data):
+def dense(data, shape):
     """A network for links about units, which are refused if there are none of such a network."""
-    try: return Network(data)
+    try: return Network(data, shape)
     except Exception as error:
-        try: odd = {value.op for value in Channels(data).values}.intersection(WINDOWED)
+        try: odd = {value.op for value in Channels(data, shape).values}.intersection(WINDOWED)
         except Exception: raise error
         prove(not odd, "something is said of units of a network with %s", " ".join(odd))
         raise
-def load(data, road, cache={}):  # The hash of an ONNX file, and the network in it, as a link needs it
+def load(data, road, shape, cache={}):  # The hash of an ONNX file, and the network in it, as a link needs it
     data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     key = hashlib.sha256(data).hexdigest()
-    return key, cache.setdefault((key, road), cache.get((key, road)) or road(data))
-def between(digits, road):  # The same for a file within a certificate
-    try: return load(bytes.fromhex(digits), road)
+    known = key, road, tuple(shape or ())
+    return key, cache.setdefault(known, cache.get(known) or road(data, shape))
+def between(digits, road, shape):  # The same for a file within a certificate
+    try: return load(bytes.fromhex(digits), road, shape)
     except Exception as error: raise Refused("a link leads to no network: %s" % error) from error
 def equal(x, y): return x.n.shape == y.n.shape and not (x - y).n.any()
 def same(a, b):
@@ -916,11 +928,14 @@ def check(*paths):
                    object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
     need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
     links, domain = c["links"], c["domain"]
-    need(any("channels" in link for link in links) == (c["version"] == 3), "version 3 is that of links about channels")
+    need(c["version"] == 4 or any("channels" in link for link in links) == (c["version"] == 3),
+         "version 3 is that of links about channels")
+    shape = c.get("shape")
     prove(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
     roads, inner = [Channels if "channels" in link else dense for link in links], [x["network"] for x in links[:-1]]
-    pairs = [(between(inner[i - 1], road) if i else load(model, road),
-              between(inner[i], road) if i < len(inner) else load(small, road)) for i, road in enumerate(roads)]
+    pairs = [(between(inner[i - 1], road, shape) if i else load(model, road, shape),
+              between(inner[i], road, shape) if i < len(inner) else load(small, road, shape))
+             for i, road in enumerate(roads)]
     keys, nets = zip(*(x for two in pairs for x in two))
     prove((keys[0], keys[-1]) == (c["first"], c["second"]), "the certificate is of other files: the hashes differ")
     sizes = [[n.values[0].size] + [n.values[o].size for o in n.outputs] for n in nets]

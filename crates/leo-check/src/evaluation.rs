@@ -8,9 +8,14 @@
 //! values, and through an activation with its steepest slope: through a ReLU as they are. Numbers that are too small to
 //! be normal may be rounded or taken for 0, whether they are read or written: each time by no more than the smallest
 //! normal number. Where something can overflow, nothing is known, not even of what multiplies it by 0.
+//!
+//! A mean of `k` numbers is their sum over `n`, or times `1 / n` as that is rounded, or each number over `n` or times
+//! that before they are added up: nobody knows which. In all of these each number is rounded at most `k` times as part
+//! of a sum and twice besides, so that the mean is a sum of products with `1 / n` of which no term is rounded more than
+//! `k + 3` times. Sums before the division must not overflow either.
 
 use leo_network::activation::Piece;
-use leo_network::op::{Action, Arithmetic, Op};
+use leo_network::op::{Action, AffineMap, Arithmetic, Op, Sums};
 use leo_network::{Activation, Network, Node, ValueMap};
 
 use crate::number::Number;
@@ -120,6 +125,11 @@ impl Missing {
 
     /// How far the sum can be from what it should be.
     fn bound(self) -> f64 {
+        self.bound_with(0)
+    }
+
+    /// The same for a sum whose terms are rounded so many times more.
+    fn bound_with(self, more: usize) -> f64 {
         let Self { precision, terms, size, inherited } = self;
         // Each of these sums was rounded itself.
         let up = 1.0 + 4.0 * (terms as f64 + 4.0) * f64::EPSILON;
@@ -127,9 +137,9 @@ impl Missing {
         if size.is_nan() || size > precision.largest {
             return f64::INFINITY;
         }
-        let underflow = (2.0 * terms as f64 + 2.0) * precision.smallest;
+        let underflow = (2.0 * (terms + more) as f64 + 2.0) * precision.smallest;
         // What changes numbers as they are read and written is rounded with them.
-        let gamma = precision.gamma(terms + 1);
+        let gamma = precision.gamma(terms + 1 + more);
         let bound = ((inherited * up + underflow) * (1.0 + gamma) + gamma * size) * up;
         // A number alone is not computed.
         if terms == 0 && (size == 0.0 || size >= precision.smallest) { 0.0 } else { bound }
@@ -189,7 +199,16 @@ fn errors_of_node(
             let most = |output| windows.of(output).map(|input| operands.errors(0)[input]).fold(0.0, larger);
             (0..node.shape().elements()).map(|output| (most(output) + precision.smallest).next_up()).collect()
         }
-        Op::Affine(map) => errors_of_map(map.action(network.shape(node.operands()[0])), operands, precision),
+        Op::Affine(map) => {
+            let action = map.action(network.shape(node.operands()[0]));
+            let is_mean = matches!(map, AffineMap::Elementwise(quotient) if quotient.is_fixed());
+            match mean_of(network, node).filter(|_| is_mean) {
+                Some((pool, sums)) => {
+                    errors_of_means(sums, action, OperandErrors { node: pool, ..operands }, precision)
+                }
+                None => errors_of_map(action, operands, precision),
+            }
+        }
     }
 }
 
@@ -208,6 +227,37 @@ fn errors_of_units(of: &Activation, operands: OperandErrors<'_>, precision: Prec
         missing.bound()
     };
     errors.iter().enumerate().map(computed).collect()
+}
+
+/// If a node divides what a pool added up, as an operator that makes means does: the pool, and its sums.
+fn mean_of<'a>(network: &'a Network, node: &Node) -> Option<(&'a Node, Sums<'a>)> {
+    let mut before = &network.nodes()[node.operands()[0].node()?];
+    // Axes that are no more, or are to be there again.
+    while let Op::Affine(AffineMap::Reshape(_)) = before.op() {
+        before = &network.nodes()[before.operands()[0].node()?];
+    }
+    let Op::Affine(map @ AffineMap::SumPool(_)) = before.op() else { return None };
+    match map.action(network.shape(before.operands()[0])) {
+        Action::Sums(sums) => Some((before, sums)),
+        _ => None,
+    }
+}
+
+/// How far means can be off of which the sums are these, from how far what these read is.
+fn errors_of_means(sums: Sums<'_>, over: Action<'_>, pooled: OperandErrors<'_>, precision: Precision) -> Vec<f64> {
+    let Action::Each(_, counts) = over else { return vec![f64::INFINITY; sums.outputs()] };
+    let mean = |(output, count): (usize, f64)| {
+        let share = (1.0 / count.abs()).next_up();
+        let (mut mean, mut sum) = (Missing::new(precision, 0.0), Missing::new(precision, 0.0));
+        sums.terms(output).for_each(|(input, weight)| {
+            let (size, error) = (pooled.size(0, input), pooled.errors(0)[input]);
+            mean.add(weight * share, size, error);
+            sum.add(weight, size, error);
+        });
+        // What is not finite is no bound, whatever it is divided by.
+        if sum.bound().is_finite() { mean.bound_with(2) } else { f64::INFINITY }
+    };
+    counts.into_iter().enumerate().map(mean).collect()
 }
 
 /// What an affine map makes of errors: numbers that are moved keep theirs, and all others are sums of products.
@@ -244,7 +294,7 @@ fn errors_of_map(action: Action<'_>, operands: OperandErrors<'_>, precision: Pre
 
 #[cfg(test)]
 mod tests {
-    use leo_network::op::{Broadcast, Elementwise, Relu};
+    use leo_network::op::{Broadcast, Elementwise, Relu, SumPool, Window, WindowAxis};
     use leo_network::{Shape, ValueId};
 
     use super::*;
@@ -274,6 +324,29 @@ mod tests {
         let times = |factor| by(Arithmetic::Multiply, factor);
         assert!(error_after(vec![times(1e15)?, times(1e15)?, times(0.0)?])?.is_finite());
         assert!(error_after(vec![times(1e30)?, times(1e30)?, times(0.0)?])?.is_infinite());
+        Ok(())
+    }
+
+    /// The mean of two inputs from 0 to 1, by the operator or in two steps.
+    #[test]
+    fn means_are_computed_in_several_ways() -> Result<(), leo_network::NetworkError> {
+        let two = Broadcast::new(Shape::new([1, 1])?, vec![2.0])?;
+        let error = |quotient: Elementwise| -> Result<f64, leo_network::NetworkError> {
+            let mut builder = Network::builder(Shape::new([1, 2])?);
+            let sum = builder.add("", SumPool::new(Window::new([WindowAxis::new(2, 1)])), &[ValueId::INPUT])?;
+            let mean = builder.add("", quotient, &[sum])?;
+            let network = builder.finish(vec![mean])?;
+            let mut ranges = ValueMap::from(vec![Range { lower: vec![0.0; 2], upper: vec![1.0; 2] }]);
+            for index in 0..network.nodes().len() {
+                let range = Range::of_node(&network, index, &ranges);
+                ranges.push(range);
+            }
+            Ok(single_errors(&network, &ranges)[0][0])
+        };
+        let mean = error(Elementwise::of_operator(Arithmetic::Divide, two.clone())?)?;
+        let unit = f64::from(f32::EPSILON) / 2.0;
+        assert!(mean >= 5.0 * unit && mean <= 5.1 * unit, "no number is rounded more than five times: {mean:e}");
+        assert!(mean >= error(Elementwise::new(Arithmetic::Divide, two)?)?, "which is one of the ways");
         Ok(())
     }
 

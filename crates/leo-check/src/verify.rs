@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leo_formats::onnx::{Document, OnnxError};
+use leo_formats::onnx::{Document, GivenShape, OnnxError};
 use leo_formats::{FileError, Model, read_file};
 use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
@@ -39,8 +39,17 @@ impl HashedModel {
     /// # Errors
     /// As for [`Model::from_bytes`].
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, FileError> {
+        Self::from_bytes_for_shape(bytes, path, None)
+    }
+
+    /// The content of a file that has, or is to have, this name, for an input of this shape where the file leaves that
+    /// open.
+    ///
+    /// # Errors
+    /// As for [`Model::from_bytes_for_shape`].
+    pub fn from_bytes_for_shape(bytes: Vec<u8>, path: &Path, shape: Option<&GivenShape>) -> Result<Self, FileError> {
         let sha256 = to_hexadecimal(&Sha256::digest(&bytes));
-        Ok(Self { model: Model::from_bytes(bytes, path)?, sha256 })
+        Ok(Self { model: Model::from_bytes_for_shape(bytes, path, shape)?, sha256 })
     }
 
     /// The content of an ONNX file that stands alone.
@@ -48,8 +57,17 @@ impl HashedModel {
     /// # Errors
     /// As for [`Document::from_bytes`].
     pub fn from_onnx(bytes: Vec<u8>) -> Result<Self, OnnxError> {
+        Self::from_onnx_for_shape(bytes, None)
+    }
+
+    /// The content of an ONNX file that stands alone, for an input of this shape where the file leaves that open.
+    ///
+    /// # Errors
+    /// As for [`Document::from_bytes_for_shape`].
+    pub fn from_onnx_for_shape(bytes: Vec<u8>, shape: Option<&[usize]>) -> Result<Self, OnnxError> {
         let sha256 = to_hexadecimal(&Sha256::digest(&bytes));
-        Ok(Self { model: Document::from_bytes(bytes, None)?.into(), sha256 })
+        let shape = shape.map(|extents| GivenShape::Extents(extents.to_vec()));
+        Ok(Self { model: Document::from_bytes_for_shape(bytes, None, shape.as_ref())?.into(), sha256 })
     }
 }
 
@@ -58,6 +76,8 @@ impl HashedModel {
 pub struct Verified {
     /// The inputs.
     pub domain: Domain,
+    /// The shape that they have, if the files leave it open.
+    pub shape: Option<Vec<usize>>,
     /// For each output, what the certificate says of its elements.
     pub delta: Vec<Numbers>,
     /// For each element of each output, what was proved: at most that.
@@ -195,15 +215,7 @@ fn verify_in<N: Number>(
     certificate: &Certificate,
     observer: &dyn Observer,
 ) -> Result<Verified, Refusal> {
-    if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
-        return Err(Refusal::Swapped);
-    }
-    for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
-        if file.sha256 != *said {
-            return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
-        }
-    }
-    first.model.check_interface(&second.model).map_err(|difference| Refusal::Interface(difference.to_string()))?;
+    check_files(first, second, certificate)?;
     let domain = certificate.domain(first.model.network().input().elements())?;
     let between = certificate.networks()?;
     let models: Vec<&Model> = [&first.model].into_iter().chain(&between).chain([&second.model]).collect();
@@ -262,7 +274,43 @@ fn verify_in<N: Number>(
     if let Some(said) = single {
         compare("delta_f32", &apart_in_single(&proved, &errors), said)?;
     }
-    Ok(Verified { domain, delta: certificate.delta.clone(), proved, delta_f32: single.cloned() })
+    Ok(Verified {
+        domain,
+        shape: certificate.shape.clone(),
+        delta: certificate.delta.clone(),
+        proved,
+        delta_f32: single.cloned(),
+    })
+}
+
+/// Sees to it that a certificate is about these two files, and that these can be compared.
+fn check_files(first: &HashedModel, second: &HashedModel, certificate: &Certificate) -> Result<(), Refusal> {
+    if first.sha256 == certificate.second && second.sha256 == certificate.first && first.sha256 != second.sha256 {
+        return Err(Refusal::Swapped);
+    }
+    for (which, file, said) in [("first", first, &certificate.first), ("second", second, &certificate.second)] {
+        if file.sha256 != *said {
+            return Err(Refusal::Hash { which, said: said.clone(), found: file.sha256.clone() });
+        }
+    }
+    check_shape("first", &first.model, certificate.shape.as_deref())?;
+    check_shape("second", &second.model, certificate.shape.as_deref())?;
+    first.model.check_interface(&second.model).map_err(|difference| Refusal::Interface(difference.to_string()))
+}
+
+/// Sees to it that a file was read for the shape that is claimed: the one that is said, or if none is, that of the
+/// file.
+fn check_shape(which: &str, model: &Model, said: Option<&[usize]>) -> Result<(), Refusal> {
+    let (read, was_given) = (model.extents().unwrap_or_default(), model.given_shape().is_some());
+    match said {
+        Some(said) if said != read => {
+            Err(Refusal::Network(format!("the shape {said:?} is said of the input, and the {which} file has {read:?}")))
+        }
+        None if was_given => Err(Refusal::Network(format!(
+            "no shape is said of the input, and the {which} file, which leaves it open, was read for {read:?}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Sees to it that no element of an output can move further than it is said to, and returns how far that is.

@@ -13,6 +13,7 @@ use crate::deltas::largest;
 use crate::prospects;
 use crate::rewriting::certify::{Reasoning, RewriteStep};
 use crate::rewriting::channels;
+use crate::rewriting::flush::flush;
 use crate::rewriting::history::{History, beside};
 use crate::rewriting::region::Pinned;
 use crate::rewriting::round::{self, Round};
@@ -47,6 +48,8 @@ pub struct CompressOptions<'a> {
     pub float: Option<Float>,
     /// Of how many channels those of a convolution shall be a multiple that loses some; if nothing is said, 4.
     pub align: Option<usize>,
+    /// Whether denormal numbers that are left shall become 0.
+    pub flush_denormals: bool,
     /// How to find out which units are stable.
     pub stability: leo_stability::AnalysisOptions<'a>,
 }
@@ -91,6 +94,8 @@ pub struct Compressed {
     pub document: Document,
     /// Whether it is another one than before.
     pub changed: bool,
+    /// How many denormal numbers of it became 0.
+    pub flushed: usize,
     /// What became of every unit.
     pub history: History,
     /// For each element of each output, how far it can be from what it was, anywhere on the domain: proved.
@@ -246,6 +251,7 @@ pub fn compress(
         prospects: Vec::new(),
         document: document.clone(),
         changed: false,
+        flushed: 0,
         history: History::default(),
         delta: outputs.map(|&value| vec![0.0; document.network().shape(value).elements()]).collect(),
         approximation: 0.0,
@@ -266,6 +272,7 @@ pub fn compress(
     let whole = options.stability.time_limit;
     let deadline = whole.and_then(|limit| start.checked_add(limit.mul_f64(SHARE_OF_PLANNING)));
     let later = options.stability.observer.map(LaterRounds);
+    let mut before_last = compressed.delta.clone();
     for round in 0..MOST_ROUNDS {
         // The search may have its share, and the next ones what it leaves of that.
         let time_limit = whole.map(|limit| time_to_search(document.network(), limit).saturating_sub(start.elapsed()));
@@ -291,12 +298,17 @@ pub fn compress(
         let options = CompressOptions { stability, ..*options };
         let round =
             Round { domain, options: &options, tolerance, reference: &reference, is_first: round == 0, deadline };
+        let delta = compressed.delta.clone();
         match round.go(&mut compressed)? {
             Some(rewritten) => compressed.document = rewritten,
             None => break,
         }
+        before_last = delta;
         compressed.changed = true;
         tolerance = Tolerance::Zero;
+    }
+    if options.flush_denormals {
+        flush(&mut compressed, before_last, domain)?;
     }
     compressed.forget_what_went();
     compressed.history.paths = beside(compressed.document.network()).saturating_sub(beside(document.network()));

@@ -94,6 +94,9 @@ pub enum Problem {
         /// What the file begins like.
         found: &'static str,
     },
+    /// A shape for a file of a format that leaves nothing open.
+    #[error("says all sizes itself, as NNet files do; --shape is for ONNX files that leave some open")]
+    Shaped,
     /// Broken, or beyond Leo, as an ONNX model.
     #[error(transparent)]
     Onnx(#[from] OnnxError),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::file::{self, FileError, Problem};
 use crate::nnet::Nnet;
-use crate::onnx::{Axis, DeclaredAxis, Dims, Document, Export, Float, OnnxError};
+use crate::onnx::{Axis, DeclaredAxis, Dims, Document, Export, Float, GivenShape, OnnxError};
 use crate::tail::{NO_TAIL, Source, Tail};
 use leo_network::Evaluator;
 use leo_network::Real;
@@ -98,7 +98,7 @@ impl Model {
     }
 
     fn try_load(path: &Path) -> Result<Self, Problem> {
-        Self::try_from_bytes(file::read(path)?, path)
+        Self::try_from_bytes(file::read(path)?, path, None)
     }
 
     /// A model from the content of a file, unpacked if it was gzip. The name says what is in it, and beside which files
@@ -107,12 +107,21 @@ impl Model {
     /// # Errors
     /// If it is not what the suffix says, or holds what Leo does not read.
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, FileError> {
-        Self::try_from_bytes(bytes, path).map_err(|problem| problem.in_file(path))
+        Self::from_bytes_for_shape(bytes, path, None)
     }
 
-    fn try_from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self, Problem> {
+    /// A model as [`from_bytes`](Self::from_bytes) has it, for an input of this shape where the file leaves that open.
+    ///
+    /// # Errors
+    /// As for [`from_bytes`](Self::from_bytes), or if its input cannot have this shape.
+    pub fn from_bytes_for_shape(bytes: Vec<u8>, path: &Path, shape: Option<&GivenShape>) -> Result<Self, FileError> {
+        Self::try_from_bytes(bytes, path, shape).map_err(|problem| problem.in_file(path))
+    }
+
+    fn try_from_bytes(bytes: Vec<u8>, path: &Path, shape: Option<&GivenShape>) -> Result<Self, Problem> {
         match file::suffix(path).as_str() {
             "onnx" => {}
+            "nnet" if shape.is_some() => return Err(Problem::Shaped),
             "nnet" => return Ok(Self::from(Nnet::from_bytes(&bytes)?)),
             _ => {
                 return Err(Problem::UnknownSuffix {
@@ -122,7 +131,7 @@ impl Model {
         }
         let folder = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
         let guess = file::looks_like(&bytes);
-        match Document::from_bytes(bytes, folder) {
+        match Document::from_bytes_for_shape(bytes, folder, shape) {
             Err(OnnxError::Decode(_) | OnnxError::Wire(_) | OnnxError::NoGraph) if guess != file::NO_GUESS => {
                 Err(Problem::WrongContent { expected: "an ONNX file", found: guess })
             }
@@ -158,6 +167,32 @@ impl Model {
     /// The file.
     pub fn format(&self) -> &Format {
         &self.format
+    }
+
+    /// How long each axis of the input is, 1 for a batch of any size; nothing for an NNet file, whose input has no
+    /// axes but one.
+    pub fn extents(&self) -> Option<&[usize]> {
+        match &self.format {
+            Format::Onnx(document) => Some(document.extents()),
+            Format::Nnet(_) => None,
+        }
+    }
+
+    /// The same, if it takes more than the file to know it.
+    pub fn given_shape(&self) -> Option<&[usize]> {
+        match &self.format {
+            Format::Onnx(document) => document.given_shape(),
+            Format::Nnet(_) => None,
+        }
+    }
+
+    /// How many constants are listed as inputs, too, although they need not be: see
+    /// [`Document::listed_constants`].
+    pub fn listed_constants(&self) -> usize {
+        match &self.format {
+            Format::Onnx(document) => document.listed_constants(),
+            Format::Nnet(_) => 0,
+        }
     }
 
     /// The other files that this one has data in, each once; empty for a file that stands alone.

@@ -242,9 +242,9 @@ fn other_constants_and_values_are_refused() -> Anything {
     ])
 }
 
-/// What can be put in a constant's place when a file is run belongs to its interface.
+/// Whatever could be put in a constant's place when a file is run: the interface is that of the real inputs.
 #[test]
-fn constants_that_are_inputs_too_count() -> Anything {
+fn constants_that_are_inputs_too_are_constants() -> Anything {
     let listed = |model: &mut ModelProto, name: &str, dims: &[i64]| graph(model).input.push(value(name, dims));
     let with = |change: &dyn Fn(&mut ModelProto)| {
         let mut other = tailed();
@@ -254,13 +254,25 @@ fn constants_that_are_inputs_too_count() -> Anything {
     };
     let (plain, shared) = (with(&|_| ())?, with(&|model| listed(model, "shared", &[3]))?);
     let weight = with(&|model| listed(model, "w2", &[2, 2]))?;
-    assert_eq!(shared.check_interface(&shared), Ok(()));
-    let said = |a: &Model, b: &Model| a.check_interface(b).map_err(|difference| difference.to_string());
-    assert_eq!(said(&plain, &shared), Err("the inputs that can be left out differ: none and \"shared\"".to_owned()));
-    for (a, b) in [(&weight, &weight), (&plain, &weight), (&weight, &plain)] {
-        let refused = said(a, b).expect_err("its network is not fixed");
-        assert!(refused.starts_with("one of them is more than its network: constant \"w2\" is an input too"));
+    for (a, b) in [&plain, &shared, &weight].into_iter().flat_map(|a| [(a, &plain), (a, &shared), (a, &weight)]) {
+        assert_eq!(a.check_interface(b), Ok(()));
     }
+    // What they are is compared all the same, and so are inputs that are none.
+    let other = with(&|model| {
+        listed(model, "shared", &[3]);
+        *constant(model, "shared") = floats("shared", &[3], &[0.5, 0.25, 2.0]);
+    })?;
+    let said = |a: &Model, b: &Model| a.check_interface(b).map_err(|difference| difference.to_string());
+    for a in [&plain, &shared] {
+        assert_eq!(said(a, &other), Err("\"shared\" is another constant in one than in the other".to_owned()));
+    }
+    let renamed = with(&|model| {
+        listed(model, "w2", &[2, 2]);
+        graph(model).input[0].name = Some("image".to_owned());
+        let nodes = graph(model).node.iter_mut().flat_map(|node| &mut node.input);
+        nodes.filter(|name| *name == "x").for_each(|name| *name = "image".to_owned());
+    })?;
+    assert_eq!(said(&weight, &renamed), Err("the inputs have other names: \"x\" and \"image\"".to_owned()));
     Ok(())
 }
 

@@ -22,6 +22,8 @@ pub struct StabilityReport {
     pub version: u32,
     /// The network.
     pub model: String,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: usize,
     /// The inputs that it is about.
     pub domain: DomainSummary,
     /// How long it took.
@@ -164,7 +166,8 @@ pub(crate) fn analyze(file: &ModelFile, domain: &Domain, options: &Options) -> R
     Ok(StabilityReport {
         version: 1,
         model: file.path().display().to_string(),
-        domain: DomainSummary::new(domain),
+        listed_constants: model.listed_constants(),
+        domain: DomainSummary::new(domain, model),
         engine: match options.engine {
             Engine::Auto => "auto",
             Engine::Bounds => "bounds",

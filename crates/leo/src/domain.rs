@@ -183,6 +183,9 @@ impl From<&Domain> for DomainSpec {
 pub struct DomainSummary {
     /// How many inputs there are.
     pub inputs: usize,
+    /// The shape that they have, the batch included, if the file leaves it open and it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<usize>>,
     /// How many of these can take one value only.
     pub fixed: usize,
     /// The smallest lower bound.
@@ -196,11 +199,17 @@ pub struct DomainSummary {
 }
 
 impl DomainSummary {
-    /// What there is to say of a domain.
-    pub fn new(domain: &Domain) -> Self {
+    /// What there is to say of a domain of a network.
+    pub fn new(domain: &Domain, model: &Model) -> Self {
+        Self::of_shape(domain, model.given_shape())
+    }
+
+    /// What there is to say of a domain, whose points have this shape if it was given.
+    pub fn of_shape(domain: &Domain, shape: Option<&[usize]>) -> Self {
         let hull = domain.hull();
         Self {
             inputs: domain.len(),
+            shape: shape.map(<[usize]>::to_vec),
             fixed: hull.sides().filter(|(lower, upper)| lower == upper).count(),
             lo: hull.lo().iter().copied().fold(f64::INFINITY, f64::min),
             hi: hull.hi().iter().copied().fold(f64::NEG_INFINITY, f64::max),

@@ -24,6 +24,8 @@ pub struct Equivalence {
     pub first: String,
     /// The other one.
     pub second: String,
+    /// How many constants each file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: [usize; 2],
     /// The inputs that it is about.
     pub domain: DomainSummary,
     /// With samples, what they were good for.
@@ -146,7 +148,10 @@ pub fn compare(
     } else {
         ComparedPair { models, domain, tolerance, options, start }.compare(on_difference)?
     };
-    Ok(Equivalence { samples: counted, ..found.answer(names, domain, start) })
+    let listed_constants = files.map(|file| file.model().listed_constants());
+    let domain_summary = DomainSummary::new(domain, files[0].model());
+    let found = found.answer(names, domain, start);
+    Ok(Equivalence { samples: counted, listed_constants, domain: domain_summary, ..found })
 }
 
 /// Sees to it that two files take the same input, give the same outputs, and do the same with what leaves their
@@ -207,7 +212,8 @@ impl Findings {
             version: 1,
             first,
             second,
-            domain: DomainSummary::new(domain),
+            listed_constants: [0; 2],
+            domain: DomainSummary::of_shape(domain, None),
             samples: None,
             verdict: match is_seen(&outputs) {
                 true => EquivalenceVerdict::Different,

@@ -24,6 +24,8 @@ pub struct Inspection {
     pub input: PortSummary,
     /// The outputs.
     pub outputs: Vec<PortSummary>,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: usize,
     /// The operators of the network, in order.
     pub layers: Vec<LayerSummary>,
     /// The widths of the layers of ReLUs.
@@ -32,6 +34,8 @@ pub struct Inspection {
     pub units: usize,
     /// How many numbers there are in weights and biases.
     pub parameters: usize,
+    /// How many numbers of an ONNX file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// The operators after the network.
     pub tail: Vec<String>,
     /// The domain, if one was asked for or the file has one.
@@ -95,10 +99,16 @@ impl Inspection {
             dtype: model.float().name(),
             input: PortSummary::new(model.input()),
             outputs: model.outputs().map(PortSummary::new).collect(),
+            listed_constants: model.listed_constants(),
             layers: layers.collect(),
             units: hidden.iter().sum(),
             hidden,
             parameters: network.parameters(),
+            denormals: match model.format() {
+                // Data that were there a moment ago are counted when they are there again.
+                Format::Onnx(document) => document.denormals().unwrap_or_default(),
+                Format::Nnet(_) => 0,
+            },
             tail: model.tail().nodes().iter().map(|node| node.operator().to_owned()).collect(),
             domain: None,
         }

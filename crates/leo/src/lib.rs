@@ -31,7 +31,7 @@ pub use equivalence::{
 };
 pub use error::Error;
 pub use inspection::{Extent, Inspection, LayerSummary, PortSummary};
-pub use model_file::{ModelFile, open};
+pub use model_file::{ModelFile, open, open_for_shape};
 pub use names::{certificate_of, has_suffix, smaller_than};
 pub use options::Options;
 pub use samples::{SampleCount, read_labels, read_samples};
@@ -44,7 +44,7 @@ pub use {leo_check, leo_compress, leo_formats, leo_network, leo_stability};
 
 pub use leo_check::{Certificate, Refusal, Status, Verified};
 pub use leo_compress::{Method, Rule, Tolerance};
-pub use leo_formats::onnx::Float;
+pub use leo_formats::onnx::{Float, GivenShape};
 pub use leo_formats::vnnlib::NonBox;
 pub use leo_formats::{ArrayFile, Model};
 pub use leo_network::{Array, Network, Observer, Step};

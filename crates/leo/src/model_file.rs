@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leo_check::HashedModel;
-use leo_formats::Model;
-use leo_formats::onnx::Document;
+use leo_formats::onnx::{Document, GivenShape};
+use leo_formats::{Model, read_file};
 use leo_network::{Array, Domain, Evaluator, Network};
 
 use crate::analysis::{self, StabilityReport};
@@ -22,8 +22,19 @@ use crate::{Error, Options};
 /// # Errors
 /// If the file cannot be read, is not what its suffix says, or holds what Leo does not read.
 pub fn open(path: impl AsRef<Path>) -> Result<ModelFile, Error> {
+    open_for_shape(path, None)
+}
+
+/// Reads a network as [`open`] does, for an input of this shape where the file leaves that open, such as its height and
+/// width: `"1,3,240,320".parse()`, or `"H=240,W=320".parse()` if these axes have names. The network is the function for
+/// inputs of this shape, and what is said of it holds for these. A batch of any size stays one.
+///
+/// # Errors
+/// As for [`open`], or if the input cannot have this shape.
+pub fn open_for_shape(path: impl AsRef<Path>, shape: Option<&GivenShape>) -> Result<ModelFile, Error> {
     let path = path.as_ref();
-    Ok(ModelFile { path: path.to_owned(), file: Arc::new(HashedModel::load(path)?) })
+    let file = HashedModel::from_bytes_for_shape(read_file(path)?, path, shape)?;
+    Ok(ModelFile { path: path.to_owned(), file: Arc::new(file) })
 }
 
 /// For how long evaluations are timed.

@@ -29,6 +29,7 @@ pub struct Options {
     pub(crate) allow_noise: Option<f64>,
     pub(crate) float: Option<Float>,
     pub(crate) align: Option<usize>,
+    pub(crate) flush_denormals: bool,
     pub(crate) engine: Engine,
     pub(crate) trust_solver: bool,
     pub(crate) witnesses: bool,
@@ -81,6 +82,14 @@ impl Options {
     #[must_use]
     pub fn align(mut self, channels: impl Into<Option<usize>>) -> Self {
         self.align = channels.into();
+        self
+    }
+
+    /// Whether denormal numbers that are left become 0: those that are too small to be stored with all their digits,
+    /// and slow processors down. What that does to outputs is part of delta.
+    #[must_use]
+    pub fn flush_denormals(mut self, flush: bool) -> Self {
+        self.flush_denormals = flush;
         self
     }
 
@@ -200,6 +209,7 @@ impl Options {
             allow_noise: self.allow_noise,
             float: self.float,
             align: self.align,
+            flush_denormals: self.flush_denormals,
             stability,
         }
     }
@@ -214,6 +224,9 @@ impl Options {
     pub(crate) fn check(&self, network: &Network) -> Result<(), Error> {
         let is_amount = |amount: f64| amount > 0.0 && amount.is_finite();
         let wrong = match self.tolerance {
+            _ if self.bit_exact && self.flush_denormals => {
+                "numbers that become 0 are not exact: flush_denormals or bit_exact, not both".to_owned()
+            }
             Some(Tolerance::Absolute(amount) | Tolerance::Relative(amount)) if !is_amount(amount) => {
                 format!("a tolerance of {amount}: it should be above 0 and finite; Tolerance::Zero is none")
             }

@@ -20,6 +20,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 pub struct ScanReport {
     /// Whether units are channels, each with many positions, as they are in networks with convolutions.
     pub has_channels: bool,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are.
+    pub listed_constants: usize,
     /// How many units there are.
     pub units: usize,
     /// How many of them are always off.
@@ -32,6 +34,8 @@ pub struct ScanReport {
     pub parameters: [usize; 2],
     /// How many products of a weight and an input a sample takes, and how many it would take.
     pub multiply_adds: [usize; 2],
+    /// How many numbers of the file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// How long it took.
     pub seconds: f64,
 }
@@ -51,12 +55,14 @@ pub(crate) fn scan(file: &ModelFile, domain: &Domain) -> Result<ScanReport, Erro
     let both = |count: fn(&Network) -> usize| [document.network(), compressed.document.network()].map(count);
     Ok(ScanReport {
         has_channels: !document.network().is_dense(),
+        listed_constants: document.listed_constants(),
         units: totals.units,
         inactive: totals.inactive,
         active: totals.active,
         removed: compressed.history.removed.iter().flatten().flatten().count(),
         parameters: both(Network::parameters),
         multiply_adds: both(Network::multiply_adds),
+        denormals: document.denormals()?,
         seconds: start.elapsed().as_secs_f64(),
     })
 }

@@ -52,7 +52,8 @@ impl SearchFile {
     /// # Errors
     /// If it is something else, or about another network or domain, or cannot be written.
     pub(crate) fn open(path: &Path, model: &ModelFile, domain: &Domain) -> Result<Self, Error> {
-        let (network, domain) = (model.sha256().to_owned(), domain.written());
+        let shape = model.model().given_shape().map(|extents| format!(" for inputs of shape {extents:?}"));
+        let (network, domain) = (model.sha256().to_owned() + &shape.unwrap_or_default(), domain.written());
         let found = if path.exists() { Some(read(path, &network, &domain)?) } else { None };
         let file = Self { path: path.to_owned(), network, domain, found, written: Mutex::new(Ok(())) };
         if file.found.is_none() {

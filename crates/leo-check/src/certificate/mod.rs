@@ -8,7 +8,7 @@
 mod entries;
 
 use leo_formats::Model;
-use leo_formats::onnx::{Document, OnnxError};
+use leo_formats::onnx::{Document, GivenShape, OnnxError};
 use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, WrittenDomain};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,8 @@ const FORMAT: &str = "leo certificate";
 const VERSION: u32 = 2;
 /// The version of certificates with links about channels that say no more than which ones stay.
 const CHANNEL_VERSION: u32 = 3;
-/// The version of certificates with links that say more of channels.
+/// The version of certificates that say more: what channels are, or for which shape of the input files are read that
+/// leave it open.
 const LATEST_VERSION: u32 = 4;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
@@ -43,6 +44,9 @@ pub struct Certificate {
     pub first: String,
     /// The SHA-256 of the second network's file.
     pub second: String,
+    /// How long each axis of the input is, if the files leave that open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<usize>>,
     domain: WrittenDomain,
     /// For each output, how far its elements can move.
     pub delta: Vec<Numbers>,
@@ -156,12 +160,31 @@ struct WrittenLayer {
     claims: Vec<(usize, ClaimEntry)>,
 }
 
+/// The version that has all this.
+fn version_asked(has_shape: bool, links: &[Link]) -> u32 {
+    let of_link = |link: &Link| match link {
+        Link::Units(_) => VERSION,
+        Link::Channels(link) if link.says_more() => LATEST_VERSION,
+        Link::Channels(_) => CHANNEL_VERSION,
+    };
+    if has_shape { LATEST_VERSION } else { links.iter().map(of_link).max().unwrap_or(VERSION) }
+}
+
 impl Certificate {
     /// What links prove of two files on a domain.
     pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
-        let version = links.iter().map(Link::version).max().unwrap_or(VERSION);
+        let version = version_asked(false, &links);
         let (format, domain) = (FORMAT.to_owned(), domain.written());
-        Self { format, version, first, second, domain, delta, delta_f32: None, links }
+        Self { format, version, first, second, shape: None, domain, delta, delta_f32: None, links }
+    }
+
+    /// The same for an input of this shape, which files leave open.
+    #[must_use]
+    pub fn for_shape(mut self, shape: Option<&[usize]>) -> Self {
+        if let Some(shape) = shape {
+            (self.version, self.shape) = (LATEST_VERSION, Some(shape.to_vec()));
+        }
+        self
     }
 
     /// Reads a certificate.
@@ -184,9 +207,9 @@ impl Certificate {
         if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
             return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
         }
-        let least = certificate.links.iter().map(Link::version).max().unwrap_or(VERSION);
-        if least.max(version) != version.max(VERSION) || version > VERSION && least != version {
-            return Err(CertificateError::Form(Error::custom(format!("its links are what version {least} has"))));
+        if version_asked(certificate.shape.is_some(), &certificate.links) != version.max(VERSION) {
+            let what = "version 3 has links about channels, and version 4 a shape, or links that say more of channels";
+            return Err(CertificateError::Form(Error::custom(what)));
         }
         if !is_plain(bytes, &certificate)? {
             return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
@@ -204,6 +227,11 @@ impl Certificate {
         Ok(bytes)
     }
 
+    /// The shape that its files are to be read for, if they leave that open.
+    pub fn given_shape(&self) -> Option<GivenShape> {
+        self.shape.clone().map(GivenShape::Extents)
+    }
+
     /// The domain that it is about, of a network that has `inputs` inputs.
     pub(crate) fn domain(&self, inputs: usize) -> Result<Domain, DomainError> {
         self.domain.domain(inputs)
@@ -216,29 +244,21 @@ impl Certificate {
         if last.network().is_some() {
             return refuse("the last link leads to a network of its own");
         }
+        let shape = self.given_shape();
         let mut networks = Vec::new();
         for link in others {
             let Some(bytes) = link.network().and_then(from_hexadecimal) else {
                 return refuse("a link leads to no network");
             };
             // Without a folder: what is not in the certificate does not count.
-            let document = Document::from_bytes(bytes, None).map_err(|error| Refusal::Network(error.to_string()))?;
-            networks.push(Model::from(document));
+            let document = Document::from_bytes_for_shape(bytes, None, shape.as_ref());
+            networks.push(Model::from(document.map_err(|error| Refusal::Network(error.to_string()))?));
         }
         Ok(networks)
     }
 }
 
 impl Link {
-    /// The version that has such links.
-    fn version(&self) -> u32 {
-        match self {
-            Self::Units(_) => VERSION,
-            Self::Channels(link) if link.expressions.is_empty() => CHANNEL_VERSION,
-            Self::Channels(_) => LATEST_VERSION,
-        }
-    }
-
     /// The network that it leads to, if that is not the certificate's own.
     fn network(&self) -> Option<&str> {
         match self {
@@ -271,6 +291,11 @@ impl ChannelLink {
         };
         let network = if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) };
         Ok(Self { channels: named.collect(), expressions: all.filter_map(entry).collect(), network })
+    }
+
+    /// Whether it says more than which channels stay.
+    fn says_more(&self) -> bool {
+        !self.expressions.is_empty()
     }
 
     /// What is said of the channels of all values.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::ShapeArguments;
+
 /// See how much of many networks is dead weight: seconds a file, nothing is written
 ///
 /// A row for each file: how many units (channels, in networks with convolutions) are always off or always on, and what
@@ -19,6 +21,9 @@ pub struct Scan {
     /// The inputs that they will see, as for `leo compress`; every file has to have as many inputs as this is for
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true, default_value = "0,1")]
     pub domain: OsString,
+
+    #[command(flatten)]
+    pub shape: ShapeArguments,
 
     /// Print JSON instead of a table
     #[arg(long, conflicts_with = "csv")]

@@ -10,7 +10,7 @@ use leo::{BoundsFormat, Engine, HAS_SOLVER, ModelFile, StabilityReport, StagesRe
 
 use crate::args::{Analyze, EngineName};
 use crate::report::{Page, stability};
-use crate::request::{domain, files, inputs, search};
+use crate::request::{domain, files, inputs, model, search};
 use crate::terminal::console::Console;
 use crate::terminal::interrupt::Interrupted;
 use crate::terminal::output::{Negative, counted, listed, one_line};
@@ -23,12 +23,12 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     let written = || arguments.outputs.iter().chain(&arguments.report.page).map(PathBuf::as_path);
     let console = &console.beside(written(), arguments.json)?;
     let phase = console.phase("reading");
-    let model = leo::open(&arguments.model)?;
-    let read = model.files();
+    let file = model::open(&arguments.model, &arguments.shape)?;
+    let read = file.files();
     let read: Vec<&Path> = arguments.domain.files().chain(read.iter().map(PathBuf::as_path)).collect();
     let formats = check_files(arguments, &read)?;
     search::check_resume(arguments.resume.as_deref(), &arguments.search, read.into_iter().chain(written()))?;
-    let mut inputs = inputs::load(&arguments.domain, &[&model])?;
+    let mut inputs = inputs::load(&arguments.domain, &[&file])?;
     let watcher = Arc::new(Watcher::listening(console));
     let mut options = search::options(&arguments.search, start, &mut inputs, &watcher)
         .trust_solver(arguments.trust_solver)
@@ -39,11 +39,11 @@ pub fn run(arguments: &Analyze, console: &Console) -> Result<()> {
     }
     drop(phase);
     let reading = start.elapsed().as_secs_f64();
-    let analyzed = model.analyze_with(&inputs.domain, &options);
+    let analyzed = file.analyze_with(&inputs.domain, &options);
     watcher.finish();
     let mut report = analyzed.map_err(|error| inputs.explain(error))?;
     report.seconds = start.elapsed().as_secs_f64();
-    let page = arguments.report.page.is_some().then(|| Summary(&report).page(&model, reading, console).render());
+    let page = arguments.report.page.is_some().then(|| Summary(&report).page(&file, reading, console).render());
     write(arguments, &report, &formats, page)?;
     report.seconds = start.elapsed().as_secs_f64();
     if arguments.json { console.json_by_line(&report) } else { Summary(&report).print(console) }?;
@@ -130,7 +130,7 @@ impl<'a> Summary<'a> {
             outputs: &self.0.outputs,
             outcome: None,
             warnings: self.warnings().into_iter().chain(stopped).collect(),
-            notes: Vec::new(),
+            notes: self.notes(),
             steps: vec![("reading", reading), ("finding stable units", self.0.seconds - reading)],
             seconds: self.0.seconds,
         }
@@ -155,10 +155,18 @@ impl<'a> Summary<'a> {
             write!(out, "; stably active units, layer by layer: {by_layer}")?;
         }
         writeln!(out)?;
+        for note in self.notes() {
+            writeln!(out, "{note}")?;
+        }
         for warning in self.warnings() {
             console.warn(warning)?;
         }
         Ok(())
+    }
+
+    /// What else there is to know.
+    fn notes(&self) -> Vec<String> {
+        model::listed_constants(&self.0.model, self.0.listed_constants).into_iter().collect()
     }
 
     /// What one should not miss.

@@ -12,7 +12,7 @@ use leo_network::Numbers;
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::request::domain;
+use crate::request::{domain, model};
 use crate::terminal::console::{Console, good};
 use crate::terminal::number::upper;
 use crate::terminal::output::{Negative, listed, one_line};
@@ -28,6 +28,8 @@ struct Report {
     /// Whether nothing was rounded.
     exact: bool,
     verified: bool,
+    /// How many constants each file lists as inputs, too: they are taken for the constants that they are.
+    listed_constants: [usize; 2],
     /// The operators after the networks: what is said of outputs is said of what these read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
@@ -54,13 +56,16 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
     let start = Instant::now();
     let path = arguments.certificate.clone().unwrap_or_else(|| leo::certificate_of(&arguments.small));
     let reading = console.phase("reading");
-    let [first, second] = [leo::open(&arguments.model)?, leo::open(&arguments.small)?];
     ensure!(
         arguments.certificate.is_some() || path.exists(),
         "{}: there is no certificate beside the smaller network; name it as the third file",
         path.display()
     );
     let certificate = Certificate::from_bytes(&read_text_file(&path)?).with_context(|| path.display().to_string())?;
+    // What is claimed is claimed of this shape: nobody has to say it again.
+    let shape = model::shape(&arguments.shape)?.or_else(|| certificate.given_shape());
+    let open = |path| leo::open_for_shape(path, shape.as_ref());
+    let [first, second] = [open(&arguments.model)?, open(&arguments.small)?];
     drop(reading);
     let watcher = Watcher::new(console);
     let checked = leo::check_with(&first, &second, &certificate, arguments.exact, &watcher);
@@ -70,7 +75,9 @@ pub fn run(arguments: &Check, console: &Console) -> Result<()> {
         Err(leo::Error::Refused(refusal)) => Err(*refusal),
         Err(other) => return Err(other.into()),
     };
-    let report = Report::new(arguments, &path, leo::operators_after(first.model()), &checked, start);
+    let listed_constants = [&first, &second].map(|file| file.model().listed_constants());
+    let before = leo::operators_after(first.model());
+    let report = Report::new(arguments, &path, (before, listed_constants), &checked, start);
     if arguments.json {
         console.json(&report)?;
     } else if let Ok(verified) = &checked {
@@ -98,7 +105,7 @@ impl Report {
     fn new(
         arguments: &Check,
         certificate: &Path,
-        before: Vec<String>,
+        (before, listed_constants): (Vec<String>, [usize; 2]),
         checked: &Result<Verified, Refusal>,
         start: Instant,
     ) -> Self {
@@ -110,8 +117,9 @@ impl Report {
             certificate: certificate.display().to_string(),
             exact: arguments.exact,
             verified: verified.is_some(),
+            listed_constants,
             before,
-            domain: verified.map(|verified| DomainSummary::new(&verified.domain)),
+            domain: verified.map(|verified| DomainSummary::of_shape(&verified.domain, verified.shape.as_deref())),
             delta: verified.map(|verified| verified.delta.iter().map(Numbers::largest).collect()),
             proved: verified.map(largest_proved),
             elements: verified.map(|verified| verified.delta.clone()),
@@ -124,6 +132,9 @@ impl Report {
     fn print(&self, verified: &Verified, console: &Console) -> Result<()> {
         let out = &mut console.report();
         writeln!(out, "{}", self.sentence(verified))?;
+        for (name, listed) in [&self.model, &self.small].into_iter().zip(self.listed_constants) {
+            model::listed_constants(name, listed).map_or(Ok(()), |note| writeln!(out, "{note}"))?;
+        }
         if !console.is_verbose() {
             return Ok(());
         }
@@ -145,7 +156,7 @@ impl Report {
         if !self.before.is_empty() {
             small += &format!(", before {},", listed(&self.before));
         }
-        let domain = DomainSummary::new(&verified.domain);
+        let domain = DomainSummary::of_shape(&verified.domain, verified.shape.as_deref());
         let delta = verified.delta.iter().map(Numbers::largest).fold(0.0, f64::max);
         let arithmetic = if self.exact { ", without any rounding" } else { "" };
         let claim = match delta {

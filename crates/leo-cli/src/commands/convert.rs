@@ -8,7 +8,7 @@ use leo_formats::Format;
 use serde::Serialize;
 
 use crate::args::Convert;
-use crate::request::files;
+use crate::request::{files, model as request};
 use crate::terminal::console::Console;
 use crate::terminal::output::{counted, one_line};
 
@@ -29,12 +29,12 @@ pub fn run(arguments: &Convert, console: &Console) -> Result<()> {
     let console = &console.beside([output.as_path()], arguments.json)?;
     files::ensure_onnx(output)?;
     let converting = console.phase("converting");
-    let file = leo::open(&arguments.model)?;
+    let file = request::open(&arguments.model, &arguments.shape)?;
     let model = file.model();
     files::ensure_other(output, "-o", file.files().iter().map(PathBuf::as_path))?;
     files::ensure_free(output, arguments.force)?;
     let bytes = match model.format() {
-        Format::Onnx(document) => document.with_fixed_constants().and_then(|document| document.to_bytes()),
+        Format::Onnx(document) => document.clone().with_fixed_constants().to_bytes(),
         Format::Nnet(_) => model.to_onnx(),
     };
     let bytes = bytes.with_context(|| arguments.model.display().to_string())?;

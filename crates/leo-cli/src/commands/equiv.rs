@@ -13,7 +13,7 @@ use leo::{
 
 use crate::args::Equiv;
 use crate::request::inputs::{self, Inputs};
-use crate::request::{domain, files, search};
+use crate::request::{domain, files, model, search};
 use crate::terminal::console::{Console, bad, doubtful, good};
 use crate::terminal::interrupt::Interrupted;
 use crate::terminal::number::{short, upper};
@@ -24,7 +24,8 @@ pub fn run(arguments: &Equiv, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let files = [leo::open(&arguments.first)?, leo::open(&arguments.second)?];
+    let open = |path| model::open(path, &arguments.shape);
+    let files = [open(&arguments.first)?, open(&arguments.second)?];
     let [first, second] = &files;
     leo::check_comparable([first, second])?;
     let mut inputs = inputs::load(&arguments.domain, &[first, second])?;
@@ -96,6 +97,9 @@ impl Summary<'_> {
             one_line(&self.0.second),
             domain::in_words(&self.0.domain)
         )?;
+        for (name, listed) in [&self.0.first, &self.0.second].into_iter().zip(self.0.listed_constants) {
+            model::listed_constants(name, listed).map_or(Ok(()), |note| writeln!(out, "{note}"))?;
+        }
         if let Some(outside) = inputs::outside(self.0.samples) {
             console.warn(outside)?;
         }

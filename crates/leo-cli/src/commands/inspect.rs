@@ -7,7 +7,7 @@ use comfy_table::CellAlignment::{Left, Right};
 use leo::{DomainSummary, Extent, Inspection, PortSummary};
 
 use crate::args::Inspect;
-use crate::request::domain;
+use crate::request::{domain, model};
 use crate::terminal::console::{Console, bold};
 use crate::terminal::output::{counted, grouped, listed, one_line};
 
@@ -15,10 +15,11 @@ pub fn run(arguments: &Inspect, console: &Console) -> Result<()> {
     let both = arguments.domain.domain.is_some() && arguments.domain.data.is_some();
     ensure!(!both, "the domain comes from --domain or from --data, not from both");
     let reading = console.phase("reading");
-    let model = leo::open(&arguments.model)?;
-    let domain = domain::load(&arguments.domain, model.model())?;
+    let file = model::open(&arguments.model, &arguments.shape)?;
+    let domain = domain::load(&arguments.domain, file.model())?;
     drop(reading);
-    let report = Inspection { domain: domain.as_ref().map(DomainSummary::new), ..model.inspect() };
+    let report =
+        Inspection { domain: domain.as_ref().map(|domain| DomainSummary::new(domain, file.model())), ..file.inspect() };
     if arguments.json { console.json(&report) } else { print(&report, console) }
 }
 
@@ -30,6 +31,12 @@ fn print(report: &Inspection, console: &Console) -> Result<()> {
         std::iter::once(("input", &report.input)).chain(report.outputs.iter().map(|o| ("output", o)))
     {
         writeln!(out, "{kind:<7} {}", describe(interface))?;
+    }
+    if let Some(note) = model::listed_constants(&report.file, report.listed_constants) {
+        writeln!(out, "{note}")?;
+    }
+    if let Some(note) = model::denormals(&report.file, report.denormals) {
+        writeln!(out, "{note}")?;
     }
     if !report.layers.is_empty() {
         let columns = [("node", Right), ("operator", Left), ("name", Left), ("shape", Left), ("parameters", Right)];

@@ -12,7 +12,7 @@ use leo_network::{Array, Elements};
 use serde::Serialize;
 
 use crate::args::Run;
-use crate::request::{files, inputs};
+use crate::request::{files, inputs, model as request};
 use crate::terminal::console::Console;
 use crate::terminal::output::{counted, one_line};
 
@@ -53,7 +53,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<()> {
         ensure!(path.extension().is_some_and(|suffix| suffix == "npy"), "{}: should end in .npy", path.display());
     }
     let reading = console.phase("reading");
-    let file = leo::open(&arguments.model)?;
+    let file = request::open(&arguments.model, &arguments.shape)?;
     let model = file.model();
     if let Some(path) = &arguments.output {
         let read = file.files();

@@ -9,6 +9,7 @@ use leo::ScanReport;
 use serde::Serialize;
 
 use crate::args;
+use crate::request::model;
 use crate::terminal::console::Console;
 use crate::terminal::number::percent;
 use crate::terminal::output::{grouped, one_line};
@@ -26,8 +27,8 @@ struct ScannedFile {
 pub fn run(arguments: &args::Scan, console: &Console) -> Result<()> {
     let domain = leo::Domain::parse(&arguments.domain)?;
     let look = |path: &Path| {
-        let model = leo::open(path)?;
-        model.scan(domain.clone()).with_context(|| path.display().to_string())
+        let file = model::open(path, &arguments.shape)?;
+        file.scan(domain.clone()).with_context(|| path.display().to_string())
     };
     let mut rows = Vec::new();
     for path in &arguments.models {
@@ -90,6 +91,9 @@ fn print(rows: &[ScannedFile], console: &Console) -> Result<()> {
         writeln!(out, "{table}")?;
     }
     for row in rows {
+        let listed = row.found.as_ref().and_then(|found| model::listed_constants(&row.file, found.listed_constants));
+        let denormals = row.found.as_ref().and_then(|found| model::denormals(&row.file, found.denormals));
+        listed.into_iter().chain(denormals).try_for_each(|note| writeln!(out, "{note}"))?;
         if let Some(refused) = &row.refused {
             writeln!(out, "refused: {}", one_line(refused))?;
         }
@@ -100,16 +104,16 @@ fn print(rows: &[ScannedFile], console: &Console) -> Result<()> {
 /// A line for each file, after one with the names of the columns.
 fn csv(rows: &[ScannedFile]) -> String {
     let mut text = "file,units,always_off,always_on,removed,parameters_before,parameters_after,multiply_adds_before,\
-                    multiply_adds_after,seconds,refused\n"
+                    multiply_adds_after,denormals,seconds,refused\n"
         .to_owned();
     // A quote within quotes is written twice.
     let quoted = |words: &str| format!("\"{}\"", words.replace('"', "\"\""));
     for ScannedFile { file, found, refused } in rows {
         let numbers = found.as_ref().map_or_else(
-            || ",".repeat(8),
-            |ScanReport { units, inactive, active, removed, parameters, multiply_adds, seconds, .. }| {
+            || ",".repeat(9),
+            |ScanReport { units, inactive, active, removed, parameters, multiply_adds, denormals, seconds, .. }| {
                 let ([p, q], [m, n]) = (parameters, multiply_adds);
-                format!("{units},{inactive},{active},{removed},{p},{q},{m},{n},{seconds:.3}")
+                format!("{units},{inactive},{active},{removed},{p},{q},{m},{n},{denormals},{seconds:.3}")
             },
         );
         let refused = refused.as_deref().map(quoted).unwrap_or_default();

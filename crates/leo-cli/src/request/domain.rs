@@ -41,8 +41,11 @@ pub fn load(arguments: &DomainArguments, model: &Model) -> Result<Option<Domain>
 }
 
 /// A domain, as people read it.
-pub fn in_words(DomainSummary { inputs, fixed, lo, hi, .. }: &DomainSummary) -> String {
+pub fn in_words(DomainSummary { inputs, shape, fixed, lo, hi, .. }: &DomainSummary) -> String {
+    let shape = shape.as_ref().map_or_else(String::new, |shape| {
+        format!(" of shape {}", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x "))
+    });
     let fixed = if *fixed == 0 { String::new() } else { format!(", {fixed} of them fixed") };
     let (lo, hi) = (number::least(*lo), number::greatest(*hi));
-    format!("{}{fixed}, within [{lo}, {hi}]", counted(*inputs, "input"))
+    format!("{}{shape}{fixed}, within [{lo}, {hi}]", counted(*inputs, "input"))
 }

@@ -3,6 +3,7 @@
 pub mod domain;
 pub mod files;
 pub mod inputs;
+pub mod model;
 pub mod search;
 pub mod seeds;
 pub mod session;

@@ -58,7 +58,9 @@ impl Compressed {
         let rounded = |delta: &Vec<f64>| Numbers::of(&delta.iter().copied().map(rounded_up).collect::<Vec<f64>>());
         let delta = self.delta.iter().map(rounded).collect();
         let delta_f32 = self.delta_f32().map(|delta| delta.iter().map(rounded).collect());
-        let mut certificate = Certificate::new(first, second, domain, delta, links.collect::<Result<_, OnnxError>>()?);
+        let links = links.collect::<Result<_, OnnxError>>()?;
+        let mut certificate =
+            Certificate::new(first, second, domain, delta, links).for_shape(self.document.given_shape());
         certificate.delta_f32 = delta_f32;
         Ok(certificate)
     }

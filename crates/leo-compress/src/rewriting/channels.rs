@@ -106,7 +106,12 @@ impl Narrowing<'_> {
             approximation = narrowed.approximation;
             compressed.document = narrowed.document;
         }
-        let has_changed = !all.kept.is_empty();
+        let mut has_changed = !all.kept.is_empty();
+        if self.options.flush_denormals {
+            let (document, flushed) = compressed.document.flushed()?;
+            (compressed.document, has_changed) = (document, has_changed || flushed > 0);
+            compressed.flushed += flushed;
+        }
         if !has_changed && !compressed.steps.is_empty() {
             return Ok(false);
         }

@@ -3,6 +3,7 @@
 pub(crate) mod certify;
 pub(crate) mod channels;
 pub(crate) mod draft;
+pub(crate) mod flush;
 pub(crate) mod history;
 pub(crate) mod plan;
 pub(crate) mod region;

@@ -65,6 +65,16 @@ impl Float {
         }
     }
 
+    /// The smallest number above 0 that this type has with all its digits.
+    pub(super) fn smallest_normal(self) -> f64 {
+        match self {
+            Self::F16 => f16::MIN_POSITIVE.to_f64(),
+            Self::Bf16 => bf16::MIN_POSITIVE.to_f64(),
+            Self::F32 => f64::from(f32::MIN_POSITIVE),
+            Self::F64 => f64::MIN_POSITIVE,
+        }
+    }
+
     /// The nearest number of this type.
     pub fn round(self, value: f64) -> f64 {
         match self {

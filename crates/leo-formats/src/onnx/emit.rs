@@ -421,7 +421,7 @@ impl Document {
             metadata_props: metadata.collect(),
             ..ModelProto::default()
         };
-        Self::from_model(model, None)
+        Self::from_model(model, None, None)
     }
 }
 

@@ -117,20 +117,10 @@ pub enum OnnxError {
     Splice(String),
 }
 
-/// What is in the way of rewriting a file, or of comparing it with another: its network is not all that it does between
-/// its input and its outputs.
+/// What is in the way of rewriting a file: its network is not all that it does between its input and its outputs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Hindrance {
-    /// A constant of the network that whoever runs the file can replace.
-    #[error(
-        "constant {constant:?} is an input too, so that other numbers can be put in its place when the network is run; \
-         `leo convert` writes a file in which it is a constant alone"
-    )]
-    Replaceable {
-        /// Its name.
-        constant: String,
-    },
     /// Numbers that lose their last bits, or overflow, on the way.
     #[error(
         "{node} reads numbers that were cut down to {} and cast back, which a network without that would not do alike",

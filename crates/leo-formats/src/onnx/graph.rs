@@ -110,14 +110,22 @@ pub(super) fn given_names(graph: &GraphProto) -> HashSet<&str> {
 /// The first version of the format in which constants need not be listed as inputs too.
 pub(super) const CONSTANTS_ALONE: i64 = 4;
 
-/// The constants that are listed as inputs although they need not be: whoever runs the file can put others in their
-/// place.
-pub(super) fn replaceable(model: &ModelProto) -> HashSet<&str> {
+/// The constants that are listed as inputs although they need not be, as exporters do that keep to what had to be
+/// before version 4. Whoever runs the file could put others in their place; to Leo they are the constants that they
+/// are.
+pub(super) fn listed_constants(model: &ModelProto) -> HashSet<&str> {
     let Some(graph) = model.graph.as_ref().filter(|_| model.ir_version() >= CONSTANTS_ALONE) else {
         return HashSet::new();
     };
     let constants: HashSet<&str> = constant_names(graph).collect();
     graph.input.iter().map(|input| input.name()).filter(|name| constants.contains(name)).collect()
+}
+
+/// Sees to it that constants are listed as inputs only where they have to be.
+pub(super) fn unlist_constants(model: &mut ModelProto) {
+    let listed: HashSet<String> = listed_constants(model).into_iter().map(str::to_owned).collect();
+    let inputs = model.graph.iter_mut().map(|graph| &mut graph.input);
+    inputs.for_each(|inputs| inputs.retain(|input| !listed.contains(input.name())));
 }
 
 /// The inputs that are not constants with a default, as files before IR version 4 list these too.

@@ -11,11 +11,12 @@ use std::rc::Rc;
 use super::compose::Composer;
 use super::dims::{Axis, DimEntry, Dims};
 use super::element::{Float, Int};
+use super::given_shape::{GivenShape, axes_of};
 use super::graph::{label, live_order, true_inputs};
 use super::lower::{self, Call};
-use super::proto::{DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto};
+use super::proto::{GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto};
 use super::tensor::{Tensor, TensorError};
-use super::{Hindrance, OnnxError, Reason, is_native};
+use super::{Hindrance, OnnxError, Reason, declared_axes, is_native};
 use crate::tail::{Function, Source, Tail, TailNode};
 use leo_network::{Network, ValueId};
 
@@ -58,6 +59,9 @@ pub(super) struct Imported {
     pub(super) network: Network,
     pub(super) tail: Tail,
     pub(super) input: Computed,
+    /// How long each axis of the input is, 1 for a batch of any size; and whether the file leaves some of that open.
+    pub(super) extents: Vec<usize>,
+    pub(super) was_given: bool,
     /// For each output of the file: where it comes from, and its axes where they are known.
     pub(super) outputs: Vec<(Source, Option<Dims>)>,
     /// The values besides that the tail makes, or that leave the network for it.
@@ -75,14 +79,19 @@ pub(super) fn import(
     graph: &GraphProto,
     opset: i64,
     folder: Option<&Path>,
-    replaceable: &HashSet<&str>,
+    shape: Option<&GivenShape>,
 ) -> Result<(Imported, Constants), OnnxError> {
     let [input] = true_inputs(graph)[..] else {
         let names = true_inputs(graph).iter().map(|input| input.name().to_owned()).collect();
         return Err(OnnxError::Inputs { names });
     };
-    let (declared, float) = declared_input(input)?;
-    let read = |axes: Vec<Axis>| Importer::run(graph, opset, folder, replaceable, input, Dims::new(axes), float);
+    let float = input_type(input)?;
+    let declared = declared_axes(input).ok_or_else(|| refused(input, "it has no shape"))?;
+    let (declared, extents, was_given) = axes_of(&declared, shape).map_err(|reason| refused(input, reason))?;
+    let read = |axes: Vec<Axis>| {
+        let (read, constants) = Importer::run(graph, opset, folder, input, Dims::new(axes), float)?;
+        Ok((Imported { extents: extents.clone(), was_given, ..read }, constants))
+    };
     let attempt = read(declared.clone());
     match (attempt, declared.first()) {
         (Err(OnnxError::Node { reason: Reason::MixesBatch, .. }), Some(&Axis::Batch(Some(samples)))) => {
@@ -94,32 +103,15 @@ pub(super) fn import(
     }
 }
 
-/// The axes of the input and its type, as the file declares them.
-fn declared_input(input: &ValueInfoProto) -> Result<(Vec<Axis>, Float), OnnxError> {
+/// The type of the input, as the file declares it.
+fn input_type(input: &ValueInfoProto) -> Result<Float, OnnxError> {
     let wrong = |reason: &str| refused(input, reason);
     let Some(TypeValue::Tensor(tensor)) = input.r#type.as_ref().and_then(|of| of.value.as_ref()) else {
         return Err(wrong("it is not a tensor"));
     };
-    let float = Float::from_code(tensor.elem_type()).ok_or_else(|| {
+    Float::from_code(tensor.elem_type()).ok_or_else(|| {
         wrong(&format!("it has the element type {}; Leo takes inputs of 16, 32 or 64 bit floats", tensor.elem_type()))
-    })?;
-    let shape = tensor.shape.as_ref().ok_or_else(|| wrong("it has no shape"))?;
-    let rank = shape.dim.len();
-    let mut axes = Vec::new();
-    for (position, dimension) in shape.dim.iter().enumerate() {
-        let extent = match dimension.value {
-            Some(DimensionValue::Value(extent)) if extent > 0 => Some(extent as usize),
-            _ => None,
-        };
-        axes.push(match (position, extent) {
-            // Some exporters write 0 or -1 for a batch of any size.
-            (0, None) => Axis::Batch(None),
-            (0, Some(samples)) if samples > 1 && rank > 1 => Axis::Batch(Some(samples)),
-            (_, Some(extent)) => Axis::Fixed(extent),
-            (_, None) => return Err(wrong(&format!("it has no fixed size along axis {position}"))),
-        });
-    }
-    Ok((axes, float))
+    })
 }
 
 fn refused(input: &ValueInfoProto, reason: impl ToString) -> OnnxError {
@@ -150,7 +142,6 @@ impl<'a> Importer<'a> {
         graph: &'a GraphProto,
         opset: i64,
         folder: Option<&'a Path>,
-        replaceable: &HashSet<&str>,
         input: &'a ValueInfoProto,
         dims: Dims,
         float: Float,
@@ -182,7 +173,7 @@ impl<'a> Importer<'a> {
                 return Err(at(culprit, reason.clone()));
             }
             importer.lower(&call).map_err(|reason| at(node, reason))?;
-            importer.note_hindrance(&call, replaceable);
+            importer.note_hindrance(&call);
         }
         let mut outputs: Vec<_> = graph.output.iter().map(|output| importer.output(output.name())).collect();
         importer.reorder(graph, &mut outputs);
@@ -193,7 +184,10 @@ impl<'a> Importer<'a> {
         let Self { composer, leaving, tail, names, hindrance, .. } = importer;
         let network = composer.finish(leaving).map_err(|error| refused(input, error))?;
         let input = computed;
-        Ok((Imported { network, tail, input, outputs, inner, names, computed: named, hindrance }, constants))
+        let (extents, was_given) = (Vec::new(), false);
+        let computed = named;
+        let read = Imported { network, tail, input, extents, was_given, outputs, inner, names, computed, hindrance };
+        Ok((read, constants))
     }
 
     /// Reads the constants of the file that a node reads, if no node before it does.
@@ -278,22 +272,17 @@ impl<'a> Importer<'a> {
     }
 
     /// Looks for what a rewrite could not keep in a call that is not for the tail.
-    fn note_hindrance(&mut self, call: &Call<'a>, replaceable: &HashSet<&str>) {
+    fn note_hindrance(&mut self, call: &Call<'a>) {
         let made = call.node.output.first().and_then(|name| self.values.get(name.as_str()));
         if self.hindrance.is_some() || matches!(made, Some(Value::Tail { .. })) {
             return;
         }
-        let constant = call.node.input.iter().find(|name| replaceable.contains(name.as_str()));
         let narrowed = call.inputs.iter().flatten().find_map(|input| match (input, made) {
             // What passes numbers on as they are, another Cast perhaps, does nothing with them.
             (Value::Computed(input), Some(Value::Computed(made))) if made.id != input.id => input.narrowed,
             _ => None,
         });
-        self.hindrance = match (constant, narrowed) {
-            (Some(constant), _) => Some(Hindrance::Replaceable { constant: constant.clone() }),
-            (None, Some(float)) => Some(Hindrance::Narrowed { node: label(call.node), float }),
-            (None, None) => None,
-        };
+        self.hindrance = narrowed.map(|float| Hindrance::Narrowed { node: label(call.node), float });
     }
 
     /// The first operator of the tail that a call depends on.

@@ -13,12 +13,11 @@ use prost::Message;
 
 use super::dims::{Axis, Dims};
 use super::element::Float;
-use super::graph::replaceable;
 use super::import::Computed;
 use super::proto::{
     AttributeProto, FunctionProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto, TypeValue,
 };
-use super::{Document, Hindrance, OnnxError, is_native};
+use super::{Document, OnnxError, is_native};
 use crate::model::{Format, Model};
 
 /// In what two files differ to the outside.
@@ -46,12 +45,6 @@ pub enum InterfaceDifference {
     /// The precision that numbers are cut down to on the way.
     #[error("one computes in {}, the other does not", .0.name())]
     HalfPrecision(Float),
-    /// The inputs that have a default.
-    #[error("the inputs that can be left out differ: {} and {}", listed(.0), listed(.1))]
-    Defaults(Vec<String>, Vec<String>),
-    /// A network that is not all there is between the input and the outputs.
-    #[error("one of them is more than its network: {0}")]
-    Hindered(Hindrance),
     /// What comes after the network.
     #[error("{value:?} {reason}")]
     Tail {
@@ -83,7 +76,8 @@ impl Model {
     /// the same outputs, and the same operators between the network and them. Then the two networks have outputs of the
     /// same shapes in the same order.
     ///
-    /// Batches may be of a fixed size in one and of any size in the other. An NNet file is taken for the ONNX file that
+    /// Batches may be of a fixed size in one and of any size in the other. What has a constant in its place is that
+    /// constant, and no input, although a file may list it as one, too. An NNet file is taken for the ONNX file that
     /// [`to_onnx`](Self::to_onnx) makes of it.
     ///
     /// # Errors
@@ -91,15 +85,9 @@ impl Model {
     pub fn check_interface(&self, other: &Self) -> Result<(), InterfaceDifference> {
         let documents = [self.as_document()?, other.as_document()?];
         let [first, second] = [&*documents[0], &*documents[1]];
-        for document in [first, second] {
-            // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes
-            // such where a file mixes types.
-            if let Some(hindrance @ Hindrance::Replaceable { .. }) = &document.read.hindrance {
-                return Err(InterfaceDifference::Hindered(hindrance.clone()));
-            }
-        }
+        // Casts to a smaller type and back are a matter of rounding, of which nothing is claimed; and Leo writes such
+        // where a file mixes types. So what hinders rewriting is no matter here.
         check_input(first, second)?;
-        check_defaults(first, second)?;
         check_declared_outputs(first, second)?;
         check_precision(first, second)?;
         check_tails(first, second)?;
@@ -131,16 +119,6 @@ fn check_input(first: &Document, second: &Document) -> Result<(), InterfaceDiffe
         return Err(InterfaceDifference::InputShape(a.dims.to_string(), b.dims.to_string()));
     }
     Ok(())
-}
-
-/// The inputs that can be left out are the same. What stands in their place then is compared where it is read.
-fn check_defaults(first: &Document, second: &Document) -> Result<(), InterfaceDifference> {
-    let [a, b] = [first, second].map(|document| {
-        let mut names: Vec<String> = replaceable(&document.model).into_iter().map(str::to_owned).collect();
-        names.sort_unstable();
-        names
-    });
-    if a == b { Ok(()) } else { Err(InterfaceDifference::Defaults(a, b)) }
 }
 
 /// Whether two values have the same axes, up to a batch whose size only one of the files fixes.
@@ -220,8 +198,6 @@ struct InterfaceSide<'a> {
     /// By the names of what they make: nodes.
     makers: HashMap<&'a str, Maker<'a>>,
     constants: HashMap<&'a str, Constant<'a>>,
-    /// The constants among them that are inputs too.
-    replaceable: HashSet<&'a str>,
 }
 
 #[derive(Clone, Copy)]
@@ -269,7 +245,7 @@ impl<'a> InterfaceSide<'a> {
             let made = node.output.iter().enumerate();
             makers.extend(made.map(|(place, name)| (name.as_str(), Maker { node, index, place })));
         }
-        Ok(Self { document, model, makers, constants, replaceable: replaceable(model) })
+        Ok(Self { document, model, makers, constants })
     }
 
     fn origin(&self, name: &str) -> Result<Origin<'a>, String> {
@@ -330,11 +306,6 @@ impl<'a> Walk<'a> {
     /// Compares how two values are made, up to the values that they are made from, which are returned.
     fn compare(&mut self, [a, b]: [&str; 2]) -> Result<Vec<[&'a str; 2]>, String> {
         let [first, second] = &self.sides;
-        if a != b && (first.replaceable.contains(a) || second.replaceable.contains(b)) {
-            return Err(format!(
-                "is an input that can be left out, and another one is read in its place: {a:?} and {b:?}"
-            ));
-        }
         match (first.origin(a)?, second.origin(b)?) {
             (Origin::Nothing, Origin::Nothing) => Ok(vec![]),
             (Origin::Network(a), Origin::Network(b)) => self.compare_computed(a, b).map(|()| vec![]),

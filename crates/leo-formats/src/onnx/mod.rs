@@ -47,12 +47,14 @@
 
 mod compose;
 mod declare;
+mod denormals;
 mod dims;
 mod element;
 mod emit;
 mod emit_window;
 mod error;
 mod external;
+mod given_shape;
 mod graph;
 mod import;
 mod interface;
@@ -76,13 +78,14 @@ pub(crate) use dims::{Axis, Dims};
 pub use element::Float;
 pub use emit::Export;
 pub use error::{Hindrance, OnnxError, Reason};
+pub use given_shape::GivenShape;
 pub use interface::InterfaceDifference;
 pub use made_up::{MadeUp, Share};
 pub use tensor::TensorError;
 pub use wire::WireError;
 
 use crate::tail::{Source, Tail};
-use import::Imported;
+use import::{Constants, Imported};
 use leo_network::{Network, ValueId};
 pub use leo_network::{Part, Spliced};
 use proto::{
@@ -134,16 +137,29 @@ impl Document {
     /// # Errors
     /// If the file is broken, or holds what Leo does not read.
     pub fn from_bytes(bytes: impl Into<Bytes>, folder: Option<&Path>) -> Result<Self, OnnxError> {
+        Self::from_bytes_for_shape(bytes, folder, None)
+    }
+
+    /// Decodes and reads an ONNX file as [`from_bytes`](Self::from_bytes) does, for an input of this shape where the
+    /// file leaves that open.
+    ///
+    /// # Errors
+    /// If the file is broken, or holds what Leo does not read, or its input cannot have this shape.
+    pub fn from_bytes_for_shape(
+        bytes: impl Into<Bytes>,
+        folder: Option<&Path>,
+        shape: Option<&GivenShape>,
+    ) -> Result<Self, OnnxError> {
         let bytes = bytes.into();
         wire::check::<ModelProto>(&bytes).map_err(|error| match error.fault.is_fatal() {
             true => OnnxError::Decode(error.to_string()),
             false => OnnxError::Wire(error),
         })?;
         let model = ModelProto::decode(bytes).map_err(|error| OnnxError::Decode(error.to_string()))?;
-        Self::from_model(model, folder)
+        Self::from_model(model, folder, shape)
     }
 
-    fn from_model(model: ModelProto, folder: Option<&Path>) -> Result<Self, OnnxError> {
+    fn from_model(model: ModelProto, folder: Option<&Path>, shape: Option<&GivenShape>) -> Result<Self, OnnxError> {
         let graph = model.graph.as_ref().ok_or(OnnxError::NoGraph)?;
         let opset = opset(&model)?;
         if graph.output.is_empty() {
@@ -153,7 +169,7 @@ impl Document {
             return Err(OnnxError::Redefined { operator: own.name().to_owned() });
         }
         graph::check_given_once(graph)?;
-        let (read, _) = import::import(graph, opset, folder, &graph::replaceable(&model))?;
+        let (read, _) = import::import(graph, opset, folder, shape)?;
         Ok(Self { model: Arc::new(model), opset, folder: folder.map(Path::to_owned), read: Arc::new(read) })
     }
 
@@ -166,21 +182,48 @@ impl Document {
         self.read.hindrance.clone().map_or(Ok(()), |hindrance| Err(OnnxError::Hindered(hindrance)))
     }
 
-    /// This file without the inputs that have a constant in their place where nothing is put there. They are that
-    /// constant from now on.
-    ///
-    /// # Errors
-    /// None, unless this file could not be read either.
-    pub fn with_fixed_constants(&self) -> Result<Self, OnnxError> {
-        let replaceable = graph::replaceable(&self.model);
-        if replaceable.is_empty() {
-            return Ok(self.clone());
-        }
-        let mut model = ModelProto::clone(&self.model);
-        if let Some(graph) = &mut model.graph {
-            graph.input.retain(|input| !replaceable.contains(input.name()));
-        }
-        Self::from_model(model, self.folder.as_deref())
+    /// How many constants are listed as inputs, too, although they need not be. They are taken for the constants that
+    /// they are, and no file that is made from this one lists them.
+    pub fn listed_constants(&self) -> usize {
+        graph::listed_constants(&self.model).len()
+    }
+
+    /// This file without inputs that have a constant in their place where nothing is put there. They are that constant
+    /// from now on.
+    #[must_use]
+    pub fn with_fixed_constants(mut self) -> Self {
+        graph::unlist_constants(Arc::make_mut(&mut self.model));
+        self
+    }
+
+    /// How long each axis of the input is, 1 for a batch of any size.
+    pub fn extents(&self) -> &[usize] {
+        &self.read.extents
+    }
+
+    /// The same, if it takes more than the file to know it.
+    pub fn given_shape(&self) -> Option<&[usize]> {
+        self.read.was_given.then_some(&self.read.extents)
+    }
+
+    /// The file's messages, to be changed: with all external data in them, and without constants that are inputs, too.
+    fn to_rewrite(&self) -> Result<ModelProto, OnnxError> {
+        self.check_rewritable()?;
+        let mut model = self.embedded()?;
+        graph::unlist_constants(&mut model);
+        Ok(model)
+    }
+
+    /// Reads a file that was made of this one, for the same shape.
+    fn read_again(&self, model: ModelProto) -> Result<Self, OnnxError> {
+        let shape = self.given_shape().map(|extents| GivenShape::Extents(extents.to_vec()));
+        Self::from_model(model, None, shape.as_ref())
+    }
+
+    /// The constants of this file's graph, once all data are in it.
+    fn constants(&self, graph: &GraphProto) -> Result<Constants, OnnxError> {
+        let shape = GivenShape::Extents(self.extents().to_vec());
+        Ok(import::import(graph, self.opset, None, Some(&shape))?.1)
     }
 
     /// The network.

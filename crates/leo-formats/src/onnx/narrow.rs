@@ -10,8 +10,8 @@ use std::rc::Rc;
 use super::dims::Axis;
 use super::element::Float;
 use super::emit::value_info;
-use super::graph::{CONSTANTS_ALONE, label, live_order, replaceable};
-use super::import::{Computed, Constants, import};
+use super::graph::{CONSTANTS_ALONE, label, live_order};
+use super::import::{Computed, Constants};
 use super::made_up::{MadeUp, Share};
 use super::proto::{
     AttributeProto, Dimension, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
@@ -36,8 +36,7 @@ impl Document {
     /// If an operator that reads or makes such a value does more than to treat channels alone or to multiply with a
     /// constant matrix, or if the file is not of a kind that can be changed so.
     pub fn narrow(&self, kept: &BTreeMap<ValueId, Vec<usize>>, made_up: &MadeUp) -> Result<Spliced<Self>, OnnxError> {
-        self.check_rewritable()?;
-        let mut model = self.embedded()?;
+        let mut model = self.to_rewrite()?;
         let lists_constants = model.ir_version() < CONSTANTS_ALONE;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let live = live_order(graph)?;
@@ -54,7 +53,7 @@ impl Document {
         replace(graph, constants, lists_constants)?;
         graph.value_info.iter_mut().for_each(|value| selection.declare(value));
         remove_unread(graph, &needed)?;
-        let narrow = Self::from_model(model, None)?;
+        let narrow = self.read_again(model)?;
         let is_expected = |(name, computed): (&String, &Computed)| {
             let dims = selection.channels(name).map_or_else(
                 || computed.dims.clone(),
@@ -125,7 +124,7 @@ impl<'a> Selection<'a> {
         let made = graph.node.iter().flat_map(|node| &node.output).cloned();
         let given = graph.input.iter().map(|input| input.name().to_owned());
         let taken = own.iter().cloned().chain(made).chain(given).collect();
-        let constants = import(graph, document.opset, None, &replaceable(&document.model))?.1;
+        let constants = document.constants(graph)?;
         Ok(Self { document, kept, made_up, constants, readers, own, taken, made: Vec::new() })
     }
 

@@ -7,34 +7,42 @@ use super::element::Float;
 use super::{Document, is_native};
 
 /// Operators that compute what Leo's nodes do, or nothing. Others compute the same in real arithmetic by another
-/// formula.
+/// formula. (Means are computed by several, which are all accounted for where errors are bounded.)
 const PLAIN_OPERATORS: &[&str] = &[
     "Add",
+    "AveragePool",
     "Cast",
     "Concat",
     "Conv",
+    "ConvTranspose",
     "Div",
     "Dropout",
     "Flatten",
+    "Gather",
     "Gemm",
+    "GlobalAveragePool",
     "GlobalMaxPool",
     "Identity",
     "MatMul",
     "MaxPool",
     "Mul",
     "Pad",
+    "ReduceMean",
+    "ReduceSum",
     "Relu",
     "Reshape",
+    "Resize",
     "Slice",
     "Split",
     "Squeeze",
     "Sub",
     "Transpose",
     "Unsqueeze",
+    "Upsample",
 ];
 
 /// Operators among [`PLAIN_OPERATORS`] that have numbers of the file as operands.
-const ARITHMETIC_OPERATORS: &[&str] = &["Add", "Conv", "Div", "Gemm", "MatMul", "Mul", "Sub"];
+const ARITHMETIC_OPERATORS: &[&str] = &["Add", "Conv", "ConvTranspose", "Div", "Gemm", "MatMul", "Mul", "Sub"];
 
 impl Document {
     /// Whether every number of the network is a 32 bit float in the file, and every node that computes one does with

@@ -44,7 +44,7 @@ impl Document {
         let from: Vec<&str> = pieces.iter().map(|piece| piece.input.0).collect();
         let to = ends(&pieces)?;
 
-        let mut model = self.embedded()?;
+        let mut model = self.to_rewrite()?;
         let Some(graph) = model.graph.as_mut() else { return Err(OnnxError::NoGraph) };
         let gone = remove(graph, &from, &to)?;
         let mut written = emit(&pieces, graph);
@@ -57,7 +57,7 @@ impl Document {
         graph.node.append(&mut written.nodes);
         graph.initializer.append(&mut written.constants);
         sort(graph);
-        Ok(self.spliced(Self::from_model(model, None)?, &gone, &written.pieces))
+        Ok(self.spliced(self.read_again(model)?, &gone, &written.pieces))
     }
 
     /// The network that [`splice`](Self::splice) would write, without writing it: with weights as they would be

@@ -103,6 +103,11 @@ impl Elementwise {
         Ok(Self { arithmetic, constant, is_fixed: false })
     }
 
+    /// Whether its constant comes from the operator that it is part of, such as how many numbers an average is of.
+    pub fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
     /// The operation with a constant that nobody has learnt, such as how many numbers an average is of.
     ///
     /// # Errors

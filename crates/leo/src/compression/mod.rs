@@ -178,7 +178,7 @@ fn certify(
     domain: &Domain,
     options: &Options,
 ) -> Result<(Certificate, String), Error> {
-    let second = HashedModel::from_onnx(bytes.to_vec())?;
+    let second = HashedModel::from_onnx_for_shape(bytes.to_vec(), compressed.document.given_shape())?;
     let certificate = compressed.certificate(first.sha256.clone(), second.sha256.clone(), domain)?;
     let certificate = Certificate::from_bytes(&certificate.to_bytes()?)?;
     let refused = |refusal: Refusal| Error::Mistake(format!("the checker refused the certificate ({refusal})"));

@@ -43,6 +43,9 @@ pub struct CompressionReport {
     /// The same of each part of a network with convolutions; nothing of others.
     #[serde(skip_serializing_if = "StagesReport::is_empty")]
     pub stages: StagesReport,
+    /// How many constants the file lists as inputs, too: they are taken for the constants that they are, and what is
+    /// rewritten lists none.
+    pub listed_constants: usize,
     /// How many units each rule removed.
     pub removed: BTreeMap<&'static str, usize>,
     /// How many of the units that are there carry linear functions past their layer.
@@ -60,6 +63,8 @@ pub struct CompressionReport {
     /// If so, and with samples, which units these show one side only of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_sided: Option<Vec<OneSidedUnit>>,
+    /// How many denormal numbers became 0, because that was asked for.
+    pub flushed: usize,
     /// Inputs that the new network does not depend on.
     pub unread_inputs: usize,
     /// Proved: no output moves by more, anywhere on the domain.
@@ -111,6 +116,8 @@ pub struct Size {
     pub hidden: Vec<usize>,
     /// How many units there are.
     pub units: usize,
+    /// How many numbers of the file are denormal: too small to be stored with all their digits.
+    pub denormals: usize,
     /// How many numbers there are in weights and biases.
     pub parameters: usize,
     /// How many products of a weight and an input a sample takes.
@@ -128,6 +135,7 @@ impl Size {
         Ok(Self {
             units: hidden.iter().sum(),
             hidden,
+            denormals: document.denormals()?,
             parameters: network.parameters(),
             multiply_adds: network.multiply_adds(),
             peak_activations: network.peak_activations(),
@@ -214,12 +222,13 @@ impl Compression {
             },
             tolerance: self.options.tolerance.to_string(),
             bit_exact: self.options.bit_exact,
-            domain: DomainSummary::new(&self.domain),
+            domain: DomainSummary::new(&self.domain, self.source.model()),
             samples: self.samples,
             before: self.before.clone(),
             after: self.after.clone(),
             has_channels: !self.original.network().is_dense(),
             stages: StagesReport::new(old, self.network(), self.original.float()),
+            listed_constants: self.original.listed_constants(),
             removed: compressed.history.count().iter().map(|(rule, &count)| (rule.name(), count)).collect(),
             carriers: compressed.history.carriers(),
             paths: compressed.history.paths,
@@ -228,6 +237,7 @@ impl Compression {
             few: compressed.removes_little(),
             would_go: compressed.prospects.iter().map(Into::into).collect(),
             one_sided: self.comparison.one_sided.as_ref().map(|found| one_sided(old, found)),
+            flushed: compressed.flushed,
             unread_inputs: self.network().unread_inputs().len(),
             delta: self.delta(),
             delta_parts: DeltaParts { approximation, rounding: (compressed.largest_delta() - approximation).max(0.0) },

@@ -14,6 +14,7 @@ use leo::{Float, Method, Options};
 use crate::args::{Compress, FloatName, MethodName};
 use crate::console::Console;
 use crate::request::inputs::{self, Inputs};
+use crate::request::model as request;
 use crate::request::search;
 use crate::terminal::interrupt::Interrupted;
 use crate::terminal::progress::Watcher;
@@ -24,7 +25,7 @@ pub fn run(arguments: &Compress, console: &Console) -> Result<()> {
     let start = Instant::now();
     search::check(&arguments.search)?;
     let phase = console.phase("reading");
-    let model = leo::open(&arguments.model)?;
+    let model = request::open(&arguments.model, &arguments.shape)?;
     let targets = Targets::new(arguments, &model.files())?;
     let console = &console.beside(targets.paths(), arguments.json)?;
     let mut inputs = inputs::load(&arguments.domain, &[&model])?;
@@ -63,6 +64,7 @@ fn options(arguments: &Compress, start: Instant, inputs: &mut Inputs, watcher: &
         .bit_exact(arguments.bit_exact)
         .allow_noise(arguments.allow_noise)
         .align(arguments.align.map(usize::from))
+        .flush_denormals(arguments.flush_denormals)
         .labels(labels)
         .resume(arguments.resume.clone());
     Ok(options)

@@ -8,7 +8,7 @@ use leo::{Accuracy, Compression, CompressionReport, DeltaParts, OutputReport, Pi
 
 use super::{outputs, reasons};
 use crate::report::stability;
-use crate::request::{domain, inputs};
+use crate::request::{domain, inputs, model};
 use crate::terminal::console::{Console, good};
 use crate::terminal::number::{duration, percent, short, upper};
 use crate::terminal::output::{counted, grouped, listed, one_line};
@@ -63,6 +63,18 @@ impl Summary<'_> {
     /// What else there is to know.
     pub fn notes(&self) -> Vec<String> {
         let (mut notes, noun) = (Vec::new(), if self.0.has_channels { "channel" } else { "unit" });
+        notes.extend(model::listed_constants(&self.0.model, self.0.listed_constants));
+        if self.0.flushed > 0 {
+            notes.push(format!(
+                "flushed: {} became 0, which is part of delta",
+                counted(self.0.flushed, "denormal weight")
+            ));
+        }
+        let denormals = model::denormals(&self.0.output, self.0.after.denormals);
+        notes.extend(denormals.map(|note| match self.0.flushed {
+            0 => note + " (--flush-denormals sets them to 0)",
+            _ => note,
+        }));
         for PinnedLayer { layer, units, reason } in self.0.kept.iter().take(MOST_LAYERS) {
             notes.push(format!("kept: {:?} ({}): {}", one_line(layer), counted(*units, noun), one_line(reason)));
         }
@@ -172,7 +184,10 @@ impl Summary<'_> {
         }
         writeln!(out, "{sizes}\n")?;
         let removed = self.0.removed.iter().map(|(rule, &count)| format!("{} {rule}", grouped(count)));
-        let nothing = self.0.removed.is_empty().then(|| "no unit, but numbers that nobody reads".to_owned());
+        let nothing = self.0.removed.is_empty().then(|| match self.0.flushed {
+            0 => "no unit, but numbers that nobody reads".to_owned(),
+            _ => "no unit".to_owned(),
+        });
         write!(out, "removed: {}", listed(removed.chain(nothing)))?;
         if self.0.carriers > 0 {
             write!(out, "; {} linear functions past their layers", carry(self.0.carriers))?;
