@@ -13,13 +13,14 @@ use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, Writte
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
+use crate::channel_proof::ChannelBounds;
 use crate::channels::{KeptChannels, complete};
 use crate::correspondence::{Correspondence, Expression};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 pub(crate) use entries::to_hexadecimal;
-use entries::{ClaimEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
+use entries::{ClaimEntry, LinearEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
 pub use entries::{Point, WrittenProof};
 
 /// What the format is called.
@@ -29,6 +30,8 @@ const FORMAT: &str = "leo certificate";
 const VERSION: u32 = 2;
 /// The version of certificates with links about channels.
 const CHANNEL_VERSION: u32 = 3;
+/// The version of those where such links say more than which channels stay.
+const LATEST_VERSION: u32 = 4;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
 /// that.
@@ -79,6 +82,9 @@ pub enum Link {
 pub struct ChannelLink {
     /// Values of the first network, and a bit for each of their channels in hexadecimal digits: whether it stays.
     channels: Vec<(String, String)>,
+    /// Channels that linear bounds prove to be always off, or on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    linear: Vec<LinearEntry>,
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
@@ -108,6 +114,7 @@ struct AnyLink {
     anchors: Option<Vec<(String, String)>>,
     roles: Option<Vec<Vec<RoleEntry>>>,
     channels: Option<Vec<(String, String)>>,
+    linear: Option<Vec<LinearEntry>>,
     network: Option<String>,
 }
 
@@ -115,18 +122,29 @@ impl TryFrom<AnyLink> for Link {
     type Error = &'static str;
 
     fn try_from(link: AnyLink) -> Result<Self, Self::Error> {
-        let AnyLink { layers, points, anchors, roles, channels, network } = link;
+        let AnyLink { layers, points, anchors, roles, channels, linear, network } = link;
         match (layers, roles, channels) {
-            (Some(layers), Some(roles), None) => {
+            (Some(layers), Some(roles), None) if linear.is_none() => {
                 let (points, anchors) = (points.unwrap_or_default(), anchors.unwrap_or_default());
                 Ok(Self::Units(UnitLink { layers, points, anchors, roles, network }))
             }
+            (None, None, Some(_)) if linear.as_ref().is_some_and(Vec::is_empty) => Err("linear bounds of nothing"),
             (None, None, Some(channels)) if points.is_none() && anchors.is_none() => {
-                Ok(Self::Channels(ChannelLink { channels, network }))
+                Ok(Self::Channels(ChannelLink { channels, linear: linear.unwrap_or_default(), network }))
             }
             _ => Err("a link has layers and roles, or channels"),
         }
     }
+}
+
+/// The version of a certificate with these links.
+fn version_of(links: &[Link]) -> u32 {
+    let of_link = |link: &Link| match link {
+        Link::Units(_) => VERSION,
+        Link::Channels(link) if link.says_more() => LATEST_VERSION,
+        Link::Channels(_) => CHANNEL_VERSION,
+    };
+    links.iter().map(of_link).max().unwrap_or(VERSION)
 }
 
 /// A layer of the first network.
@@ -150,8 +168,7 @@ struct WrittenLayer {
 impl Certificate {
     /// What links prove of two files on a domain.
     pub fn new(first: String, second: String, domain: &Domain, delta: Vec<Numbers>, links: Vec<Link>) -> Self {
-        let has_channels = links.iter().any(|link| matches!(link, Link::Channels(_)));
-        let version = if has_channels { CHANNEL_VERSION } else { VERSION };
+        let version = version_of(&links);
         let (format, domain) = (FORMAT.to_owned(), domain.written());
         Self { format, version, first, second, domain, delta, delta_f32: None, links }
     }
@@ -168,7 +185,7 @@ impl Certificate {
             version: u32,
         }
         let Head { format, version } = serde_json::from_slice(bytes)?;
-        if format != FORMAT || !(1..=CHANNEL_VERSION).contains(&version) {
+        if format != FORMAT || !(1..=LATEST_VERSION).contains(&version) {
             return Err(CertificateError::Version(format, version));
         }
         let certificate: Self = serde_json::from_slice(bytes)?;
@@ -176,9 +193,9 @@ impl Certificate {
         if version == 1 && !(certificate.delta.iter().all(is_plain_delta) && certificate.delta_f32.is_none()) {
             return Err(CertificateError::Form(Error::custom("version 1 has one delta for each output")));
         }
-        let has_channels = certificate.links.iter().any(|link| matches!(link, Link::Channels(_)));
-        if has_channels != (version == CHANNEL_VERSION) {
-            return Err(CertificateError::Form(Error::custom("links about channels are what version 3 has")));
+        if version_of(&certificate.links) != version.max(VERSION) {
+            let what = "links about channels are what version 3 has, and what else they say is what version 4 has";
+            return Err(CertificateError::Form(Error::custom(what)));
         }
         if !is_plain(bytes, &certificate)? {
             return Err(CertificateError::Form(Error::custom("a list in place of an object, or null")));
@@ -236,7 +253,13 @@ impl ChannelLink {
     ///
     /// # Errors
     /// If the second network is to be part of the link, and external data cannot be read any more.
-    pub fn new(first: &Document, second: &Document, kept: &KeptChannels, is_last: bool) -> Result<Self, OnnxError> {
+    pub fn new(
+        first: &Document,
+        second: &Document,
+        kept: &KeptChannels,
+        bounds: &[ChannelBounds],
+        is_last: bool,
+    ) -> Result<Self, OnnxError> {
         let network = first.network();
         let named = kept.iter().filter_map(|(&value, kept)| {
             let count = network.channels(value).count();
@@ -244,7 +267,18 @@ impl ChannelLink {
             Some((first.name_of(value)?.to_owned(), digits_of(&bits)))
         });
         let channels = named.collect();
-        Ok(Self { channels, network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) } })
+        let linear = bounds.iter().map(|bounds| LinearEntry::new(network, bounds)).collect();
+        Ok(Self { channels, linear, network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) } })
+    }
+
+    /// Whether it says more than which channels stay.
+    fn says_more(&self) -> bool {
+        !self.linear.is_empty()
+    }
+
+    /// The channels that linear bounds prove to be always off, or on.
+    pub(crate) fn bounds(&self, first: &Network) -> Result<Vec<ChannelBounds>, Refusal> {
+        self.linear.iter().map(|entry| entry.bounds(first)).collect()
     }
 
     /// The channels that stay, of all values.

@@ -75,7 +75,9 @@ pub(crate) fn compress(
     if let Some([_, errors]) = compressed.errors.as_mut().filter(|_| compressed.changed) {
         *errors = single_errors(compressed.document.network(), &ranges);
     }
-    compressed.steps.push(RewriteStep { before: first.clone(), reasoning: Reasoning::Channels(all) });
+    compressed
+        .steps
+        .push(RewriteStep { before: first.clone(), reasoning: Reasoning::Channels(all, analysis.channel_bounds) });
     compressed.staying = staying(compressed, &analysis.facts, options);
     compressed.times.rewriting += start.elapsed();
     Ok(())
