@@ -519,9 +519,114 @@ def over(low, high, divisor):
     a, b = pair(low * exact(np.sign(divisor)), high * exact(np.sign(divisor)))
     a, b = (Exact(x.n << 160, x.unit / c.unit / 2**160) for x in (a, b))
     return Exact(a.n // np.abs(c.n), a.unit), Exact(-(-b.n // np.abs(c.n)), b.unit)
-def channel_ranges(net, lo, hi):
-    """Step 8: the range of every value by interval arithmetic."""
+def narrowed(net, linear, layer, lo, hi):
+    """Step 8: narrows the range of what a layer is made of by linear bounds of channels that are always off, or on."""
+    order = [v for v, value in enumerate(net.values) if value.kind == "relu"]
+    v, = net.values[order[layer]].sources
+    x, numbers = net.values[v], np.arange(net.values[v].size).reshape(net.values[v].shape)
+    count = x.shape[x.axis]
+    for letter, first, digits in (item[1:] for item in linear if item[0] == layer):
+        prove(len(digits) == (count + 3) // 4 and not digits.strip("0123456789abcdefABCDEF"),
+              "layer %d has %d channels", layer, count)
+        bits = [int(digit, 16) >> bit & 1 for digit in digits for bit in (3, 2, 1, 0)][:count]
+        elements, sign = numbers.take(np.flatnonzero(bits), x.axis).ravel(), 1.0 if letter == "-" else -1.0
+        beyond = hi[v] if letter == "-" else -lo[v]
+        elements = elements[(beyond.n[elements] > 0).astype(bool)]
+        for some in (elements[at:at + 16] for at in range(0, len(elements), 16)):
+            found = patches(net, v, some, sign, order, first, lo, hi)
+            wrong = some[(found.n > 0).astype(bool)]
+            prove(not len(wrong), "layer %d: element %d is not proved to be always %s", layer, *wrong[:1],
+                  "off" if letter == "-" else "on")
+            def put(bounds, found):
+                bounds = bounds.copy()
+                bounds[some] = np.minimum(bounds[some], found)
+                return bounds
+            beyond = merge(put, beyond, short(found, True))
+        if letter == "-": hi[v] = beyond
+        else: lo[v] = -beyond
+def added_up(numbers, places, count):  # The sums of numbers that belong to the same place
+    found = np.zeros(count, object)
+    np.add.at(found, places, numbers.n)
+    return Exact(found, numbers.unit)
+def patches(net, start, elements, sign, order, first, lo, hi):
+    """Step 8: upper bounds of elements of a value, times a sign, by substitution back to the layer `first`. The
+    coefficients on a value are lists: which bound each belongs to, which element it is on, and the numbers."""
+    count, best = len(elements), None
+    live, constant = {start: (np.arange(count), elements, exact(np.full(count, sign)))}, nothing(count)
+    def stop():  # The first bound that is not above 0, or the least: of those so far, and what ranges say here
+        total = constant
+        for v, (rows, at, c) in live.items():
+            end = merge(lambda u, l: np.where(c.n > 0, u, l), hi[v][at], lo[v][at])
+            total += added_up(c * end, rows, count)
+        return merge(lambda a, b: np.where(a <= 0, a, np.minimum(a, b)), best, total) if best else total
+    for v in range(start, 0, -1):
+        if v not in live: continue
+        value, sources = net.values[v], net.values[v].sources
+        if value.kind == "relu":
+            best = stop()
+            if (best.n <= 0).all() or order.index(v) < first: return best
+        rows, at, c = live.pop(v)
+        if value.kind in ("sums", "scaled") and (value.divisor != 1).any():
+            divisor, size = exact(value.divisor[at]), larger(abs(lo[v][at]), abs(hi[v][at]))
+            c = Exact((c.n << 160) // divisor.n, c.unit / divisor.unit / 2**160)
+            constant += added_up(Exact(abs(divisor).n * size.n, c.unit * divisor.unit * size.unit), rows, count)
+        if value.kind in ("sums", "scaled"): constant += added_up(c * exact(value.bias[at]), rows, count)
+        if value.kind == "relu":
+            l, u = lo[sources[0]][at], hi[sources[0]][at]
+            on, off = (l.n >= 0).astype(bool), (u.n <= 0).astype(bool)
+            slope, above = ((u + l * exact(1 + 2.0**-20)).n > 0) * 1.0, (c.n > 0).astype(bool)
+            chord = merge(lambda x, y: np.array([a / b if 0 < a < b else 0.0 for a, b in zip(x, y)]), u, u - l).n
+            d = c * exact(np.where(on, 1.0, np.where(off, 0.0, np.where(above, chord, slope))).astype(np.float64))
+            gap = larger(-(d * l), (c - d) * u)
+            constant += added_up(Exact(np.where(above & ~on & ~off, gap.n, 0), gap.unit), rows, count)
+            parts = [(sources[0], rows, at, d)]
+        elif value.kind == "added": parts = [(s, rows, at, c * exact(f)) for s, f in zip(sources, (1.0, value.sign))]
+        elif value.kind == "scaled": parts = [(sources[0], rows, at, c * exact(value.factor[at]))]
+        elif value.kind == "picked":
+            starts, found = np.cumsum([0] + [net.values[s].size for s in sources]), value.index[at]
+            own = [(found >= begin) & (found < end) for begin, end in zip(starts, starts[1:])]
+            parts = [(s, rows[x], found[x] - begin, c[x]) for s, x, begin in zip(sources, own, starts)]
+        elif value.kind == "largest":
+            index, (low, high) = value.index[:, at], merge(lambda *x: np.array(x), lo[sources[0]], hi[sources[0]]).n
+            most = index[low[index].argmax(axis=0), range(len(at))]
+            alone = ((high[index] <= low[most]) | (index == most)).all(axis=0) | ~(c.n > 0).astype(bool)
+            constant += added_up(c[~alone] * hi[v][at[~alone]], rows[~alone], count)
+            parts = [(sources[0], rows[alone], most[alone], c[alone])]
+        else: parts = [(sources[0], *back(value, rows, at, c, net.values[sources[0]].size))]
+        for s, rows, at, c in parts:
+            if s in live: rows, at, c = (np.concatenate([rows, live[s][0]]), np.concatenate([at, live[s][1]]),
+                                         join([c, live[s][2]]))
+            live[s] = gathered(rows, at, c, net.values[s].size)
+    return stop()
+def gathered(rows, at, c, size):  # Coefficients, one for each element, without those that are 0
+    keys, places = np.unique(rows * size + at, return_inverse=True)
+    c = added_up(c, places.ravel(), len(keys))
+    used = (c.n != 0).astype(bool)
+    return keys[used] // size, keys[used] % size, c[used]
+def back(value, rows, at, c, size):
+    """Coefficients on sums as coefficients on what they are sums of."""
+    if "turned" not in vars(value):
+        value.turned, value.whole = np.argsort(value.place, axis=None), exact(value.weights)
+    (g, r, p), found = np.unravel_index(value.turned[at], value.place.shape), []
+    for group in np.unique(g):
+        own, columns = g == group, value.place.shape[2]
+        keys, places = np.unique(rows[own] * columns + p[own], return_inverse=True)
+        given = np.zeros((value.place.shape[1], len(keys)), object)
+        given[r[own], places.ravel()] = c.n[own]
+        index, numbers = value.index[group][:, keys % columns], product(value.whole.n[group].T, given)
+        row = np.broadcast_to(keys // columns, index.shape)
+        found.append((row[index >= 0], index[index >= 0], Exact(numbers[index >= 0], value.whole.unit * c.unit)))
+    rows, at, c = zip(*found) if found else ([rows], [at], [c])
+    return gathered(np.concatenate(rows), np.concatenate(at), join(c), size)
+def channel_ranges(net, lo, hi, linear=()):
+    """Step 8: the range of every value by interval arithmetic, narrowed where linear bounds decide channels."""
+    layers = sum(value.kind == "relu" for value in net.values)
+    prove(all(item[0] < layers for item in linear), "something is said of a layer that is not there")
+    layer = 0
     for value in net.values[1:]:
+        if value.kind == "relu":
+            narrowed(net, linear, layer, lo, hi)
+            layer += 1
         low, high = ([x[v] for v in value.sources] for x in (lo, hi))
         if value.kind == "relu": low, high = low[0].clip(), high[0].clip()
         elif value.kind == "picked": low, high = gather(low, value.index), gather(high, value.index)
@@ -681,14 +786,16 @@ LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
 CHANNEL_LINK = {"channels": [(str, str)], "network*": str}
-ANY_LINK = either(LINK, {**LINK, "network": str}, CHANNEL_LINK)
+LATEST_LINK = {**CHANNEL_LINK, "linear*": [(int, either("-", "+"), int, str)],
+               "expressions*": [(str, int, float, [(int, float)])]}
 COMMON = {"format": "leo certificate", "first": str, "second": str, "links": [either(LINK, {**LINK, "network": str})],
           "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}}
 CERTIFICATE = either({**COMMON, "version": 1, "delta": [float]},
                      {**COMMON, "version": 2, "delta": [BOUND], "delta_f32*": [BOUND]},
-                     {**COMMON, "version": 3, "delta": [BOUND], "delta_f32*": [BOUND], "links": [ANY_LINK]},
-                     {**COMMON, "version": 4, "delta": [BOUND], "delta_f32*": [BOUND], "links": [ANY_LINK],
-                      "shape": [int]})
+                     {**COMMON, "version": 3, "delta": [BOUND], "delta_f32*": [BOUND],
+                      "links": [either(LINK, {**LINK, "network": str}, CHANNEL_LINK)]},
+                     {**COMMON, "version": 4, "delta": [BOUND], "delta_f32*": [BOUND], "shape*": [int],
+                      "links": [either(LINK, {**LINK, "network": str}, LATEST_LINK)]})
 def fits(x, schema):
     """Whether what was read fits a schema. Whole numbers count something: they are never negative."""
     if isinstance(schema, dict):
@@ -928,8 +1035,9 @@ def check(*paths):
                    object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
     need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
     links, domain = c["links"], c["domain"]
-    need(c["version"] == 4 or any("channels" in link for link in links) == (c["version"] == 3),
-         "version 3 is that of links about channels")
+    asked = [4 if "linear" in x or "expressions" in x else 3 if "channels" in x else 2 for x in links]
+    need((4 if "shape" in c else max(asked, default=2)) == max(c["version"], 2) and
+         all(x.get("linear", [0]) and x.get("expressions", [0]) for x in links), "what it says is of another version")
     shape = c.get("shape")
     prove(["network" in link for link in links] == [True] * (len(links) - 1) + [False], "a network too few or too many")
     roads, inner = [Channels if "channels" in link else dense for link in links], [x["network"] for x in links[:-1]]
@@ -950,7 +1058,7 @@ def check(*paths):
     errors = []
     for (_, first), (_, second), link in ((*two, link) for two, link in zip(pairs, links)):
         if "channels" in link:
-            found = channel_ranges(first, [exact(lo)], [exact(hi)])
+            found = channel_ranges(first, [exact(lo)], [exact(hi)], link.get("linear", []))
             errors = channel_single(first, *found) if link is links[0] and "delta_f32" in c else errors
             moved, last = differences(first, second, link["channels"], *found)
             total = [a + b for a, b in zip(total, moved)]

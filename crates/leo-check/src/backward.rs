@@ -26,7 +26,7 @@
 //! [`Upper`] collects these errors.
 
 use leo_network::op::{Action, Arithmetic, Op, Sums};
-use leo_network::{Domain, LayerId, Network, Node, UnitId, ValueId, ValueMap};
+use leo_network::{Activation, Domain, LayerId, Network, Node, UnitId, ValueId, ValueMap};
 
 use crate::activation::{SlopeRange, above, line_above, touched};
 use crate::number::Number;
@@ -216,22 +216,8 @@ impl<N: Number> BackwardPass<'_, N> {
                     continue;
                 }
                 let (at, free) = &units[unit];
-                let [first, last] = free.touched;
-                let piece = &of.pieces()[first];
-                if first == last && piece.is_identity() {
-                    continue;
-                }
-                if first == last && piece.is_zero() {
-                    *c = N::default();
-                    continue;
-                }
                 let chosen = slopes.and_then(|slopes| slopes.get(&UnitId { layer, unit }).copied());
-                let (line, excess) = line_above(of, c, at, free, chosen);
-                match excess < N::default() {
-                    true => constant.add(&excess),
-                    false => constant.add_excess(&excess),
-                }
-                *c = line;
+                replace_unit(of, c, at, free, chosen, constant);
             }
             for cut in self.setting.cuts.iter().filter(|cut| cut.unit.layer == layer) {
                 let coefficient = &mut row[cut.unit.unit];
@@ -301,6 +287,33 @@ impl<N: Number> BackwardPass<'_, N> {
     }
 }
 
+/// Replaces a coefficient on a unit by one on its pre-activation, which lies in an interval, and adds what belongs to
+/// it.
+pub(crate) fn replace_unit<N: Number>(
+    of: &Activation,
+    c: &mut N,
+    at: &Interval<N>,
+    free: &SlopeRange,
+    chosen: Option<f64>,
+    constant: &mut Upper<N>,
+) {
+    let [first, last] = free.touched;
+    let piece = &of.pieces()[first];
+    if first == last && piece.is_identity() {
+        return;
+    }
+    if first == last && piece.is_zero() {
+        *c = N::default();
+        return;
+    }
+    let (line, excess) = line_above(of, c, at, free, chosen);
+    match excess < N::default() {
+        true => constant.add(&excess),
+        false => constant.add_excess(&excess),
+    }
+    *c = line;
+}
+
 /// What to add to `a z` so that it is nowhere below 0, and nowhere below `w z + b`, for all `z` in this range. `a` is
 /// `w`, each times a share from 0 to 1.
 fn constant_above<N: Number>(above: &[f64], weights: &[f64], bias: f64, range: &Range<N>) -> N {
@@ -348,7 +361,7 @@ fn add_errors_of_product<N: Number>(constants: &mut [Upper<N>], coefficients: &[
 
 /// How far a coefficient that is a rounded product, quotient or sum of doubles can move the result, on a value of this
 /// magnitude: more than 0, unless the value is 0.
-fn rounding<N: Number>(coefficient: &N, magnitude: &N) -> N {
+pub(crate) fn rounding<N: Number>(coefficient: &N, magnitude: &N) -> N {
     if !N::ROUNDS || magnitude.is_zero() {
         return N::default();
     }

@@ -4,12 +4,15 @@
 //! splits, as a proof or a prover asks for them. In the field's words, these are the *intermediate bounds*, on which
 //! all lines of the layers after depend; a [`SplitTree`] is what branch and bound leaves when it is through.
 
+use std::sync::Arc;
+
 use leo_network::{Domain, DomainError, LayerId, Network, ValueId, ValueMap};
 use rayon::prelude::*;
 
 use crate::backward::{self, BackwardContext};
 use crate::exact::Exact;
 use crate::number::Number;
+use crate::patches::{PatchBound, PatchSetting, Patches};
 use crate::range::Range;
 use crate::relaxation::{BoundProof, KnownPhase, Relaxation, Side, SplitTree, Target};
 use crate::sound::Bound;
@@ -27,6 +30,8 @@ pub struct Checker<'n, N = f64> {
     /// How much work is left for intervals of exact numbers, in products of words of 64 bits. Without any, nothing is
     /// known of what follows.
     work: f64,
+    /// What bounds by patches know of nodes, from ranges that are no narrower than those here.
+    patches: Arc<Patches<'n, N>>,
 }
 
 /// Ranges that are proved, of all values of a network on a domain. Only a [`Checker`] makes them.
@@ -86,7 +91,8 @@ impl<'n, N: Number> Checker<'n, N> {
         let rows = (BLOCK_NUMBERS / network.widest().max(1)).clamp(1, BLOCK_ROWS);
         let block = if N::ROUNDS { rows } else { 1 };
         let ranges = vec![Range::of_domain(&domain)].into();
-        Ok(Self { network, domain, ranges, layer: None, block, work: EXACT_WORK })
+        let patches = Arc::new(Patches::new(network));
+        Ok(Self { network, domain, ranges, layer: None, block, work: EXACT_WORK, patches })
     }
 
     /// Goes on to the next layer, which it returns, and proves ranges of its pre-activations by intervals,
@@ -106,6 +112,8 @@ impl<'n, N: Number> Checker<'n, N> {
         assert!(self.layer.is_some_and(|now| layer <= now), "a layer that it has come to");
         self.ranges.truncate(self.network.pre_activation(layer).index() + 1);
         self.layer = Some(layer);
+        // Ranges that are found again may be wider than they were.
+        self.patches = Arc::new(Patches::new(self.network));
     }
 
     /// Finds ranges, by intervals, of what the nodes before this one make.
@@ -200,6 +208,42 @@ impl<'n, N: Number> Checker<'n, N> {
         for (target, limit) in limits.collect::<Vec<_>>().into_iter().flatten() {
             self.keep(value, target, limit);
         }
+    }
+
+    /// What linear bounds by patches say of pre-activations of a layer that it has come to, where the range leaves open
+    /// on which side of their knots they are, without going back through layers before `first`. Nothing is kept.
+    ///
+    /// # Panics
+    /// If it has not come there yet, or the layer has no such element.
+    pub fn patch_bounds(&self, layer: LayerId, targets: &[Target], first: usize) -> Vec<PatchBound<N>> {
+        let value = self.network.pre_activation(layer);
+        let bound = |target: &Target| {
+            let goal = N::of(self.goal(layer, target.side));
+            let setting = PatchSetting { domain: &self.domain, ranges: &self.ranges, first, goal };
+            self.patches.bound(&setting, value, *target)
+        };
+        targets.par_iter().with_max_len(1).map(bound).collect()
+    }
+
+    /// What bounds of a layer's pre-activations, or of their negatives, must not be above for all of these to be on one
+    /// side of the activation's knots.
+    pub fn goal(&self, layer: LayerId, side: Side) -> f64 {
+        let knots = self.network.activation(layer).knots();
+        match side {
+            Side::Upper => knots.first().copied().unwrap_or(f64::NEG_INFINITY),
+            Side::Lower => knots.last().map_or(f64::NEG_INFINITY, |knot| -knot),
+        }
+    }
+
+    /// Keeps bounds that are proved, where they are better than what is known.
+    pub(crate) fn keep_bounds(&mut self, layer: LayerId, bounds: Vec<(Target, N)>) {
+        let value = self.network.pre_activation(layer);
+        bounds.into_iter().for_each(|(target, limit)| self.keep(value, target, limit));
+    }
+
+    /// The network that it goes through.
+    pub(crate) fn network(&self) -> &'n Network {
+        self.network
     }
 
     /// Proves bounds for units of the layer it stands at by case distinctions, and keeps what is better than what is

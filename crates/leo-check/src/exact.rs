@@ -290,6 +290,14 @@ impl Scalar for Exact {
             }
         });
     }
+
+    fn add_products(sum: &mut [Self], numbers: &[Self], weights: &[f64]) {
+        sum.iter_mut().zip(numbers).zip(weights).for_each(|((sum, number), &weight)| sum.add_multiple(number, weight));
+    }
+
+    fn add_numbers(sum: &mut [Self], numbers: &[Self]) {
+        sum.iter_mut().zip(numbers).for_each(|(sum, number)| sum.add(number));
+    }
 }
 
 #[cfg(test)]

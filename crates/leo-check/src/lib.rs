@@ -21,7 +21,8 @@
 //!    expressions is bounded by the ranges of the basis. Links add up by the triangle inequality (`verify.rs`). Where
 //!    an output is made in the same way in both networks, but for units that are proved to be off, they are not apart
 //!    at all (`same.rs`). Of a network with convolutions and one that has fewer of its channels, no expressions are
-//!    made: intervals of their difference are carried through both, from ranges that intervals prove (`channels.rs`).
+//!    made: intervals of their difference are carried through both (`channels.rs`), from ranges that intervals prove,
+//!    and linear bounds of single positions (`patches.rs`).
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is
 //!    bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too long, is not
 //!    known, and nothing follows from it.
@@ -61,6 +62,7 @@ mod activation;
 mod backward;
 mod basis;
 mod certificate;
+mod channel_proof;
 mod channels;
 mod checker;
 mod claims;
@@ -70,6 +72,7 @@ mod evaluation;
 mod exact;
 mod forms;
 mod number;
+mod patches;
 mod plain;
 mod proof;
 mod range;
@@ -81,6 +84,7 @@ mod witness;
 
 pub use activation::{beyond, default_slope, stable_piece, touched};
 pub use certificate::{Certificate, CertificateError, ChannelLink, Link, Point, UnitLink, WrittenProof};
+pub use channel_proof::{ChannelBounds, ChannelOutcome};
 pub use channels::{
     ChannelExpression, ChannelExpressions, ChannelSelection, KeptChannels, carried, channel_difference, complete,
     has_filters,
@@ -91,6 +95,7 @@ pub use deviation::{Difference, deviation, difference};
 pub use evaluation::{Precision, apart_in_single, evaluation_errors, extend_errors, single_errors};
 pub use exact::Exact;
 pub use number::Number;
+pub use patches::PatchBound;
 pub use proof::{LayerProof, Proof, Status};
 pub use range::{Interval, Range};
 pub use relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};

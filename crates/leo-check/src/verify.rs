@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::certificate::{Certificate, Link, to_hexadecimal};
 use crate::channels::channel_difference;
-use crate::checker::Checker;
+use crate::checker::ProvedBounds;
 use crate::correspondence::Mismatch;
 use crate::deviation::{Difference, difference};
 use crate::evaluation::{apart_in_single, single_errors};
@@ -241,11 +241,9 @@ fn verify_in<N: Number>(
                 (facts, found)
             }
             Link::Channels(link) => {
+                let (selection, bounds) = (link.selection(one)?, link.bounds(one.network())?);
+                let facts = ProvedBounds::<N>::of_channels(one.network(), &domain, &bounds, observer)?;
                 observer.begin(Step::Difference, 1);
-                let selection = link.selection(one)?;
-                let mut checker = Checker::<N>::begin(one.network(), &domain)?;
-                checker.go_to_end();
-                let facts = checker.finish();
                 let found = channel_difference(&facts, other.network(), &selection, with_ranges)?;
                 (facts, found)
             }

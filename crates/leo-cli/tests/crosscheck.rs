@@ -233,8 +233,8 @@ fn is_within_single(certificate: &Path, before: &Array, after: &Array) -> Anythi
     Ok(true)
 }
 
-/// Certificates that differ from one in a bit of some channels, in their delta, or in a value that is missing, in files
-/// beside it.
+/// Certificates that differ from one in a bit of some channels, in their delta, in a value that is missing, or in what
+/// linear bounds are said to prove, in files beside it.
 fn mutants(certificate: &Path, index: usize) -> Anything<Vec<PathBuf>> {
     let text = std::fs::read_to_string(certificate)?;
     let mut written = Vec::new();
@@ -261,6 +261,23 @@ fn mutants(certificate: &Path, index: usize) -> Anything<Vec<PathBuf>> {
         let mut missing = original.clone();
         missing["links"][0]["channels"].as_array_mut().ok_or("a list")?.remove(place);
         write("missing", &missing)?;
+    }
+    let said = original["links"][0]["linear"].as_array().map_or(0, Vec::len);
+    if let Some(place) = (said > 0).then(|| index % said.max(1)) {
+        let mut change = |kind: &str, field: usize, to: &dyn Fn(&serde_json::Value) -> serde_json::Value| {
+            let mut changed = original.clone();
+            let entry = &mut changed["links"][0]["linear"][place][field];
+            *entry = to(entry);
+            write(kind, &changed)
+        };
+        change("letter", 1, &|letter| serde_json::json!(if letter == "-" { "+" } else { "-" }))?;
+        change("first", 2, &|first| serde_json::json!(first.as_u64().map_or(0, |first| first + 1)))?;
+        change("layer", 0, &|layer| serde_json::json!(layer.as_u64().map_or(0, |layer| layer + 1)))?;
+        change("more", 3, &|digits| serde_json::json!("f".repeat(digits.as_str().map_or(0, str::len))))?;
+        let mut untold = original.clone();
+        untold["links"][0].as_object_mut().ok_or("an object")?.remove("linear");
+        untold["version"] = serde_json::json!(3);
+        write("untold", &untold)?;
     }
     Ok(written)
 }

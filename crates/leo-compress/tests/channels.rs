@@ -4,7 +4,7 @@
 mod support;
 
 use fastrand::Rng;
-use leo_check::Checker;
+use leo_check::{Checker, Exact, Number, Side, Target};
 use leo_compress::{CompressOptions, Compressed, Rule, Tolerance, equivalent};
 use leo_formats::onnx::{Document, Float};
 use leo_network::op::{
@@ -417,5 +417,69 @@ fn what_cannot_be_matched_is_said() -> Anything {
     let why = found.obstacle.unwrap_or_default();
     assert!(why.starts_with("node 2 is convolution \"conv3\" in one network and reshape \"flat3\""), "{why}");
     assert!(found.deviation.iter().flatten().all(|bound| bound.is_finite()), "where outputs lie is known all the same");
+    Ok(())
+}
+
+/// `relu(x) - (x + 2) + 0.9` is always off, which only linear bounds see. The certificate says so, and is checked in
+/// both arithmetics.
+#[test]
+fn channels_that_linear_bounds_decide_go() -> Anything {
+    let mut sketch = Sketch::new(&[1, 3, 3], 1)?;
+    let point = Window::new(vec![WindowAxis::new(1, 1); 2]);
+    let first = Convolution::new(point.clone(), 1, 2, vec![1.0, 1.0], Some(vec![2.0, 0.0]))?;
+    let made = sketch.add("conv", first, &[ValueId::INPUT])?;
+    let units = sketch.add("relu", Relu, &[made])?;
+    let bias = vec![f64::from(0.9_f32), 1.5, f64::from(0.9_f32)];
+    let second = Convolution::new(point, 1, 3, vec![-1.0, 1.0, -1.0, 1.0, -1.0, 1.0], Some(bias))?;
+    let made = sketch.add("conv", second, &[units])?;
+    let units = sketch.add("relu", Relu, &[made])?;
+    let before = document(&sketch.finish(units)?, Float::F32);
+    let domain = Domain::uniform(9, -1.0, 1.0)?;
+    let after = shrink(&before, &domain, &CompressOptions { align: Some(1), ..CompressOptions::default() });
+    assert_eq!(after.history.removed[1], [None, None, Some(Rule::Inactive)], "a change of layout keeps two");
+    assert_eq!(after.largest_delta(), 0.0);
+    let certificate = after.certificate(String::new(), String::new(), &domain)?.to_bytes()?;
+    let text = String::from_utf8(certificate)?;
+    assert!(text.contains(r#""version":4"#) && text.contains(r#""linear":[[1,"-",0,"a"]]"#), "{text}");
+    Ok(())
+}
+
+/// Bounds by patches hold at points without any rounding, wherever they stop, and in both arithmetics; and those that
+/// stop nowhere are no worse than intervals.
+#[test]
+fn no_point_leaves_what_patches_prove() -> Anything {
+    let mut narrower = 0;
+    for seed in 0..60 {
+        let network = random(seed)?;
+        let domain = Domain::uniform(network.input().elements(), -1.0, 1.0)?;
+        let mut checker = Checker::new(&network, &domain)?;
+        let mut exactly = Checker::<Exact>::begin(&network, &domain)?;
+        let mut random = Rng::with_seed(seed);
+        let points: Vec<_> = (0..3).map(|_| domain.at(|| random.f64()).iter().map(|&x| exact(x)).collect()).collect();
+        let points: Vec<_> = points.into_iter().map(|point| values_at(&network, point)).collect();
+        while let Some(layer) = checker.next_layer() {
+            exactly.next_layer();
+            let value = network.pre_activation(layer);
+            let mut targets: Vec<Target> = (0..network.shape(value).elements()).flat_map(Target::both).collect();
+            random.shuffle(&mut targets);
+            targets.truncate(24);
+            let first = random.usize(..=layer.index());
+            let range = checker.range(layer).clone();
+            let found = checker.patch_bounds(layer, &targets, first);
+            let in_exact_numbers = exactly.patch_bounds(layer, &targets, first);
+            for ((Target { unit, side }, bound), other) in targets.iter().zip(found).zip(in_exact_numbers) {
+                let limit = exact(bound.limit) * exact(side.sign());
+                assert!(other.limit.rounded_up() <= bound.limit + 1e-9 * bound.limit.abs(), "seed {seed}: {layer:?}");
+                for values in &points {
+                    let number = &values[value.index()][*unit];
+                    let holds = if *side == Side::Upper { *number <= limit } else { *number >= limit };
+                    assert!(holds, "seed {seed}: {layer:?}, unit {unit}, {side:?}");
+                }
+                let interval = if *side == Side::Upper { range.upper[*unit] } else { -range.lower[*unit] };
+                narrower += usize::from(bound.limit < interval);
+            }
+        }
+    }
+    assert!(narrower > 300, "{narrower} bounds were narrower");
     Ok(())
 }

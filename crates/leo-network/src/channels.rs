@@ -22,6 +22,11 @@ impl Channels {
         Self { count, positions: shape.elements() / count, stride, axis }
     }
 
+    /// `count` of them, at `positions` positions, with elements that are `stride` from each other.
+    pub(crate) fn laid(count: usize, positions: usize, stride: usize) -> Self {
+        Self { count, positions, stride, axis: 0 }
+    }
+
     /// Those of a dense layer: along the innermost axis.
     pub fn innermost(shape: &Shape) -> Self {
         Self::along(shape, shape.rank().saturating_sub(1))

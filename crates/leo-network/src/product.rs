@@ -60,6 +60,12 @@ pub trait Scalar: Clone + Default + Send + Sync {
     /// `sum += weights · rows`, all row-major: `weights` has rows of `inner` doubles, `rows` has `inner` rows of
     /// `width` numbers, and `sum` has as many rows as `weights`, of `width` numbers.
     fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize);
+
+    /// Adds to each number another one times a weight of its own.
+    fn add_products(sum: &mut [Self], numbers: &[Self], weights: &[f64]);
+
+    /// Adds to each number another one.
+    fn add_numbers(sum: &mut [Self], numbers: &[Self]);
 }
 
 impl Scalar for f64 {
@@ -69,6 +75,14 @@ impl Scalar for f64 {
 
     fn add_weights_times_rows(sum: &mut [Self], weights: &[f64], rows: &[Self], inner: usize, width: usize) {
         add_product(sum, weights, rows, weights.len() / inner, inner, width);
+    }
+
+    fn add_products(sum: &mut [Self], numbers: &[Self], weights: &[f64]) {
+        sum.iter_mut().zip(numbers).zip(weights).for_each(|((sum, number), weight)| *sum += number * weight);
+    }
+
+    fn add_numbers(sum: &mut [Self], numbers: &[Self]) {
+        sum.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
     }
 }
 

@@ -23,7 +23,15 @@ impl<'n> Analyzer<'_, 'n> {
         let proof = self.proof(proofs);
         // Last of all: what is proved of outputs now is no part of the proof.
         let outputs = if self.options.outputs { self.output_ranges() } else { Vec::new() };
-        Analysis { layers, outputs, stopped, steps: self.times, facts: self.checker.finish(), proof }
+        Analysis {
+            layers,
+            outputs,
+            stopped,
+            steps: self.times,
+            facts: self.checker.finish(),
+            proof,
+            channel_bounds: Vec::new(),
+        }
     }
 
     /// All that was found out, for another analysis.

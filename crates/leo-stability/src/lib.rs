@@ -54,6 +54,9 @@
 //! all else is there. [`Engine::Milp`] is the paper's way instead: a program for each unit and sign, whose answers are
 //! then proved.
 //!
+//! Networks with convolutions have a way of their own, channel by channel: `interval` and `witness` for all layers, and
+//! then `linear`, for the channels that are nearest to a sign, one position after the other.
+//!
 //! # Going back
 //!
 //! How good a bound is depends on the ranges of all layers before: in the field's words, the intermediate bounds. These
@@ -148,9 +151,11 @@
 mod analysis;
 mod bounds;
 mod budget;
+mod channel_points;
 mod channels;
 mod findings;
 mod outputs;
+mod patches;
 mod proof_log;
 // Without a solver, what only it needs is not used.
 mod adjoint;
@@ -164,7 +169,7 @@ mod witness;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leo_check::{Proof, ProvedBounds, Range};
+use leo_check::{ChannelBounds, Proof, ProvedBounds, Range};
 use leo_network::{Array, Domain, DomainError, LayerId, Network, Observer};
 
 pub use budget::StopReason;
@@ -256,6 +261,9 @@ pub struct Analysis<'n> {
     pub facts: ProvedBounds<'n>,
     /// How to prove it again.
     pub proof: Proof,
+    /// Of a network with convolutions, the channels that linear bounds decide, layer by layer: all else there is proved
+    /// by intervals.
+    pub channel_bounds: Vec<ChannelBounds>,
 }
 
 /// Decides every unit it can.

@@ -234,7 +234,7 @@ impl Options {
                 "the noise that is allowed should be 1 or a number above 1".to_owned()
             }
             _ if !network.is_dense() && self.engine == Engine::Milp => {
-                "programs of a solver know dense layers alone: of convolutions, intervals and points are all that is tried"
+                "programs of a solver know dense layers alone: of convolutions, intervals, points and linear bounds are all that is tried"
                     .to_owned()
             }
             _ if !HAS_SOLVER && (self.engine == Engine::Milp || self.trust_solver) => {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use leo_network::{Activation, Domain, LayerId, Network, UnitId};
 use serde::{Deserialize, Serialize};
 
+use crate::channel_proof::ChannelBounds;
 use crate::correspondence::Expression;
 use crate::proof::Status;
 use crate::relaxation::{BoundProof, LowerSlopes, MixedInequality, Relaxation, Side, SplitTree, Target};
+use crate::verify::Refusal;
 
 /// How deep case distinctions may be nested.
 const MAX_DEPTH: usize = 512;
@@ -61,6 +63,35 @@ struct TiltEntry {
     position: String,
     on: String,
     softness: f64,
+}
+
+/// Channels of a layer that are always off or on: the layer, the letter, the first layer that bounds go back through,
+/// and a bit for each channel in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct LinearEntry(usize, char, usize, String);
+
+impl LinearEntry {
+    pub(super) fn new(network: &Network, bounds: &ChannelBounds) -> Self {
+        let count = network.channels(network.pre_activation(bounds.layer)).count();
+        let bits: Vec<bool> = (0..count).map(|channel| bounds.channels.binary_search(&channel).is_ok()).collect();
+        let letter = if bounds.side == Side::Upper { '-' } else { '+' };
+        Self(bounds.layer.index(), letter, bounds.first, digits_of(&bits))
+    }
+
+    pub(super) fn bounds(&self, network: &Network) -> Result<ChannelBounds, Refusal> {
+        let &Self(index, letter, first, ref digits) = self;
+        let refuse = |reason: &str| Refusal::Layer { layer: index, reason: reason.to_owned() };
+        let layer = network.layer(index).ok_or_else(|| refuse("there is no such layer"))?;
+        let side = match letter {
+            '-' => Side::Upper,
+            '+' => Side::Lower,
+            _ => return Err(refuse("a letter that stands for nothing")),
+        };
+        let count = network.channels(network.pre_activation(layer)).count();
+        let bits = bits_of(digits, count).ok_or_else(|| refuse(&format!("it has {count} channels")))?;
+        let channels = (0..count).filter(|&channel| bits[channel]).collect();
+        Ok(ChannelBounds { layer, side, first, channels })
+    }
 }
 
 /// An input, as a file has it.

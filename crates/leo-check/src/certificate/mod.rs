@@ -13,13 +13,14 @@ use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, Writte
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
+use crate::channel_proof::ChannelBounds;
 use crate::channels::{ChannelExpression, ChannelSelection, KeptChannels, complete};
 use crate::correspondence::{Correspondence, Expression};
 use crate::plain::is_plain;
 use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 pub(crate) use entries::to_hexadecimal;
-use entries::{ClaimEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
+use entries::{ClaimEntry, LinearEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
 pub use entries::{Point, WrittenProof};
 
 /// What the format is called.
@@ -29,8 +30,8 @@ const FORMAT: &str = "leo certificate";
 const VERSION: u32 = 2;
 /// The version of certificates with links about channels that say no more than which ones stay.
 const CHANNEL_VERSION: u32 = 3;
-/// The version of certificates that say more: what channels are, or for which shape of the input files are read that
-/// leave it open.
+/// The version of certificates that say more: of channels than which ones stay, or for which shape of the input files
+/// are read that leave it open.
 const LATEST_VERSION: u32 = 4;
 
 /// Two networks, a domain, a number, and why outputs of these networks are nowhere on the domain further apart than
@@ -88,6 +89,9 @@ pub struct ChannelLink {
     /// What channels of values that filters make, and that go, are by those that stay.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     expressions: Vec<ExpressionEntry>,
+    /// Channels that linear bounds prove to be always off, or on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    linear: Vec<LinearEntry>,
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
@@ -121,6 +125,7 @@ struct AnyLink {
     roles: Option<Vec<Vec<RoleEntry>>>,
     channels: Option<Vec<(String, String)>>,
     expressions: Option<Vec<ExpressionEntry>>,
+    linear: Option<Vec<LinearEntry>>,
     network: Option<String>,
 }
 
@@ -128,14 +133,18 @@ impl TryFrom<AnyLink> for Link {
     type Error = &'static str;
 
     fn try_from(link: AnyLink) -> Result<Self, Self::Error> {
-        let AnyLink { layers, points, anchors, roles, channels, expressions, network } = link;
+        let AnyLink { layers, points, anchors, roles, channels, expressions, linear, network } = link;
+        let says_nothing =
+            expressions.as_ref().is_some_and(Vec::is_empty) || linear.as_ref().is_some_and(Vec::is_empty);
         match (layers, roles, channels) {
-            (Some(layers), Some(roles), None) if expressions.is_none() => {
+            (Some(layers), Some(roles), None) if expressions.is_none() && linear.is_none() => {
                 let (points, anchors) = (points.unwrap_or_default(), anchors.unwrap_or_default());
                 Ok(Self::Units(UnitLink { layers, points, anchors, roles, network }))
             }
+            (None, None, Some(_)) if says_nothing => Err("expressions or linear bounds of nothing"),
             (None, None, Some(channels)) if points.is_none() && anchors.is_none() => {
-                Ok(Self::Channels(ChannelLink { channels, expressions: expressions.unwrap_or_default(), network }))
+                let (expressions, linear) = (expressions.unwrap_or_default(), linear.unwrap_or_default());
+                Ok(Self::Channels(ChannelLink { channels, expressions, linear, network }))
             }
             _ => Err("a link has layers and roles, or channels"),
         }
@@ -277,6 +286,7 @@ impl ChannelLink {
         first: &Document,
         second: &Document,
         selection: &ChannelSelection,
+        bounds: &[ChannelBounds],
         is_last: bool,
     ) -> Result<Self, OnnxError> {
         let network = first.network();
@@ -289,13 +299,15 @@ impl ChannelLink {
         let entry = |(value, (&channel, of)): (ValueId, (&usize, &ChannelExpression))| {
             Some((first.name_of(value)?.to_owned(), channel, of.constant, of.terms.clone()))
         };
-        let network = if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) };
-        Ok(Self { channels: named.collect(), expressions: all.filter_map(entry).collect(), network })
+        let (channels, expressions) = (named.collect(), all.filter_map(entry).collect());
+        let linear = bounds.iter().map(|bounds| LinearEntry::new(network, bounds)).collect();
+        let second = if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) };
+        Ok(Self { channels, expressions, linear, network: second })
     }
 
     /// Whether it says more than which channels stay.
     fn says_more(&self) -> bool {
-        !self.expressions.is_empty()
+        !self.expressions.is_empty() || !self.linear.is_empty()
     }
 
     /// What is said of the channels of all values.
@@ -310,6 +322,11 @@ impl ChannelLink {
             }
         }
         Ok(selection)
+    }
+
+    /// The channels that linear bounds prove to be always off, or on.
+    pub(crate) fn bounds(&self, first: &Network) -> Result<Vec<ChannelBounds>, Refusal> {
+        self.linear.iter().map(|entry| entry.bounds(first)).collect()
     }
 
     /// The channels that stay, of all values.

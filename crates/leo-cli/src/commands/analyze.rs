@@ -95,7 +95,7 @@ fn verdict(arguments: &Analyze, report: &StabilityReport) -> Result<()> {
             let why = match stopped {
                 Some(stopped) => format!(", stopped by the {stopped}"),
                 None if report.has_channels => {
-                    "; of convolutions, intervals and points are all that is tried".to_owned()
+                    "; of convolutions, intervals, points and linear bounds are all that is tried".to_owned()
                 }
                 None => "; a larger --node-limit may help".to_owned(),
             };

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use leo_check::{
-    ChannelExpression, ChannelSelection, Checker, Difference, ProvedBounds, channel_difference, single_errors,
+    ChannelBounds, ChannelExpression, ChannelSelection, Checker, Difference, ProvedBounds, channel_difference,
+    single_errors,
 };
 use leo_formats::onnx::{Document, MadeUp, OnnxError};
 use leo_network::{Domain, UnitId, ValueId};
@@ -67,14 +68,23 @@ pub(crate) fn compress(
     let start = Instant::now();
     let tolerances = options.tolerance().of_outputs(&reference.scales, first.float());
     let mut narrowing = Narrowing { domain, options, reference, tolerances };
-    narrowing.step(compressed, &analysis.facts)?;
+    narrowing.step(compressed, &analysis.facts, analysis.channel_bounds.clone())?;
     compressed.staying = staying(compressed, &analysis.facts, options);
     // What is left may have narrower ranges than what it was made from, so that more is known of it.
     for _ in 1..MOST_ROUNDS {
+        if !compressed.changed {
+            break;
+        }
         let document = compressed.document.clone();
-        let mut checker = Checker::new(document.network(), domain)?;
-        checker.go_to_end();
-        if !compressed.changed || !narrowing.step(compressed, &checker.finish())? {
+        let has_more = if analysis.channel_bounds.is_empty() {
+            let mut checker = Checker::new(document.network(), domain)?;
+            checker.go_to_end();
+            narrowing.step(compressed, &checker.finish(), Vec::new())?
+        } else {
+            let again = analyze(document.network(), domain, &options.stability)?;
+            narrowing.step(compressed, &again.facts, again.channel_bounds)?
+        };
+        if !has_more {
             break;
         }
     }
@@ -94,7 +104,12 @@ struct Narrowing<'a> {
 impl Narrowing<'_> {
     /// Leaves out channels of a file of which this is known, until nothing more can go as far as that shows. Whether
     /// anything went.
-    fn step(&mut self, compressed: &mut Compressed, facts: &ProvedBounds<'_>) -> Result<bool, CompressError> {
+    fn step(
+        &mut self,
+        compressed: &mut Compressed,
+        facts: &ProvedBounds<'_>,
+        bounds: Vec<ChannelBounds>,
+    ) -> Result<bool, CompressError> {
         let first = compressed.document.clone();
         let mut all = ChannelSelection::default();
         let mut approximation = Vec::new();
@@ -126,7 +141,7 @@ impl Narrowing<'_> {
         if let Some([_, errors]) = compressed.errors.as_mut().filter(|_| has_changed) {
             *errors = single_errors(compressed.document.network(), &ranges);
         }
-        compressed.steps.push(RewriteStep { before: first, reasoning: Reasoning::Channels(all) });
+        compressed.steps.push(RewriteStep { before: first, reasoning: Reasoning::Channels(all, bounds) });
         Ok(has_changed)
     }
 }

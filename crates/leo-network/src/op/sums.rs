@@ -38,10 +38,10 @@ pub trait Terms: fmt::Debug + Send + Sync {
 
 /// Sums of inputs, each times a weight, and of a bias.
 #[derive(Clone, Debug)]
-pub struct Sums<'a>(Lies<'a>);
+pub struct Sums<'a>(pub(super) Lies<'a>);
 
 #[derive(Clone, Debug)]
-enum Lies<'a> {
+pub(super) enum Lies<'a> {
     /// One matrix, used once for each vector along the innermost axis.
     Matrix {
         /// A row for each output of the matrix.

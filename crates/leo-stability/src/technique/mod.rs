@@ -33,6 +33,8 @@ pub struct Technique {
 impl Technique {
     /// Interval arithmetic.
     pub const INTERVAL: Self = interval::TECHNIQUE;
+    /// Linear bounds with the default slopes.
+    pub const LINEAR: Self = linear::TECHNIQUE;
     /// Two inputs, one on either side of a knot.
     pub const WITNESS: Self = witness::TECHNIQUE;
     /// A case distinction with linear bounds.
