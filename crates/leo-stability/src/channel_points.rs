@@ -26,13 +26,13 @@ const POINTS: [usize; 2] = [8, 64];
 const POINT_PRODUCTS: usize = 1 << 28;
 
 /// How many times more points are looked at, as few as at the least, as long as they show something new.
-const MOST_ROUNDS: usize = 4;
+const MOST_ROUNDS: usize = 2;
 
 /// How many samples are looked at, at the most.
 const MOST_SAMPLES: usize = 1024;
 
 /// How many points are looked at again, by intervals; and how many ends of ascents.
-const MOST_CLOSE: usize = 3;
+const MOST_CLOSE: usize = 2;
 
 /// How many steps an ascent has.
 const STEPS: usize = 3;
@@ -42,7 +42,7 @@ const BATCH: usize = 8;
 
 /// How many ascents there may be, at the least and for so many products of an evaluation: the larger a network is, the
 /// longer it takes in any case.
-const ASCENTS: usize = 8;
+const ASCENTS: usize = 6;
 const PRODUCTS: usize = 1 << 23;
 
 /// Points by their numbers, each of which can be made again.
