@@ -566,11 +566,7 @@ def patches(net, start, elements, sign, order, first, lo, hi):
             best = stop()
             if (best.n <= 0).all() or order.index(v) < first: return best
         rows, at, c = live.pop(v)
-        if value.kind in ("sums", "scaled") and (value.divisor != 1).any():
-            divisor, size = exact(value.divisor[at]), larger(abs(lo[v][at]), abs(hi[v][at]))
-            c = Exact((c.n << 160) // divisor.n, c.unit / divisor.unit / 2**160)
-            constant += added_up(Exact(abs(divisor).n * size.n, c.unit * divisor.unit * size.unit), rows, count)
-        if value.kind in ("sums", "scaled"): constant += added_up(c * exact(value.bias[at]), rows, count)
+        if value.kind in ("sums", "scaled"): c, constant = divided(value, rows, at, c, constant, lo[v], hi[v])
         if value.kind == "relu":
             l, u = lo[sources[0]][at], hi[sources[0]][at]
             on, off = (l.n >= 0).astype(bool), (u.n <= 0).astype(bool)
@@ -580,24 +576,34 @@ def patches(net, start, elements, sign, order, first, lo, hi):
             gap = larger(-(d * l), (c - d) * u)
             constant += added_up(Exact(np.where(above & ~on & ~off, gap.n, 0), gap.unit), rows, count)
             parts = [(sources[0], rows, at, d)]
-        elif value.kind == "added": parts = [(s, rows, at, c * exact(f)) for s, f in zip(sources, (1.0, value.sign))]
-        elif value.kind == "scaled": parts = [(sources[0], rows, at, c * exact(value.factor[at]))]
-        elif value.kind == "picked":
-            starts, found = np.cumsum([0] + [net.values[s].size for s in sources]), value.index[at]
-            own = [(found >= begin) & (found < end) for begin, end in zip(starts, starts[1:])]
-            parts = [(s, rows[x], found[x] - begin, c[x]) for s, x, begin in zip(sources, own, starts)]
         elif value.kind == "largest":
             index, (low, high) = value.index[:, at], merge(lambda *x: np.array(x), lo[sources[0]], hi[sources[0]]).n
             most = index[low[index].argmax(axis=0), range(len(at))]
             alone = ((high[index] <= low[most]) | (index == most)).all(axis=0) | ~(c.n > 0).astype(bool)
             constant += added_up(c[~alone] * hi[v][at[~alone]], rows[~alone], count)
             parts = [(sources[0], rows[alone], most[alone], c[alone])]
-        else: parts = [(sources[0], *back(value, rows, at, c, net.values[sources[0]].size))]
+        else: parts = through(net, value, rows, at, c)
         for s, rows, at, c in parts:
             if s in live: rows, at, c = (np.concatenate([rows, live[s][0]]), np.concatenate([at, live[s][1]]),
                                          join([c, live[s][2]]))
             live[s] = gathered(rows, at, c, net.values[s].size)
     return stop()
+def divided(value, rows, at, c, constant, low, high):
+    """Coefficients on what sums are before they are divided, and the constants with their bias, and with what rounding
+    the coefficients can do."""
+    if (value.divisor != 1).any():
+        divisor, size = exact(value.divisor[at]), larger(abs(low[at]), abs(high[at]))
+        c = Exact((c.n << 160) // divisor.n, c.unit / divisor.unit / 2**160)
+        constant += added_up(Exact(abs(divisor).n * size.n, c.unit * divisor.unit * size.unit), rows, len(constant.n))
+    return c, constant + added_up(c * exact(value.bias[at]), rows, len(constant.n))
+def through(net, value, rows, at, c):  # Coefficients on what an affine node makes, as those on what it reads
+    sources = value.sources
+    if value.kind == "added": return [(s, rows, at, c * exact(f)) for s, f in zip(sources, (1.0, value.sign))]
+    if value.kind == "scaled": return [(sources[0], rows, at, c * exact(value.factor[at]))]
+    if value.kind == "sums": return [(sources[0], *back(value, rows, at, c, net.values[sources[0]].size))]
+    starts, found = np.cumsum([0] + [net.values[s].size for s in sources]), value.index[at]
+    own = [(found >= begin) & (found < end) for begin, end in zip(starts, starts[1:])]
+    return [(s, rows[x], found[x] - begin, c[x]) for s, x, begin in zip(sources, own, starts)]
 def gathered(rows, at, c, size):  # Coefficients, one for each element, without those that are 0
     keys, places = np.unique(rows * size + at, return_inverse=True)
     c = added_up(c, places.ravel(), len(keys))
@@ -703,10 +709,138 @@ def rectified(l, u, m, n):
         least = np.maximum(least, np.maximum(l + m, 0) - np.maximum(u, 0))
         return np.array([np.where(none, 0, least), np.where(none, 0, most)], object)
     return [merge(difference, l, u, m, n)[i] for i in (0, 1)]
-def differences(first, second, said, lo, hi):
+def by_channel(value):  # The elements of each channel, position by position
+    numbers = np.moveaxis(np.arange(value.size).reshape(value.shape), value.axis, 0)
+    return numbers.reshape(len(numbers), -1)
+class Expressions:
+    """Step 8: what channels of the first network's values are by others. `of` has, for each value and channel, the
+    constant, the terms, and between what numbers lies what that misses at each position."""
+    def __init__(self, net, said, lo, hi):
+        self.net, self.lo, self.hi, self.said, self.of, work = net, lo, hi, {}, [], 0
+        for name, channel, constant, terms in said:
+            prove(name in net.names, "'%s' is no value with channels", name)
+            v = net.names[name][0]
+            value, own = net.values[v], self.said.setdefault(v, {})
+            prove(value.op in ("Conv", "ConvTranspose", "Gemm", "MatMul"), "'%s' is made by no filters", name)
+            count = value.shape[value.axis]
+            prove(channel < count and channel not in own and all(k < count for k, _ in terms) and
+                  all(a < b for (a, _), (b, _) in zip(terms, terms[1:])), "odd expressions of '%s'", name)
+            own[channel] = float(constant), [(k, float(f)) for k, f in terms]
+            work += (1 + len(terms)) * (value.size // count) * value.weights.shape[2]
+        prove(work <= 2**31 and not any(k in own for own in self.said.values() for _, terms in own.values()
+                                        for k, _ in terms), "expressions of what has one, or too many of them")
+        for v, value in enumerate(net.values): self.of.append(self.express(v, value) if self.said else {})
+    def reads(self, value): return any(self.of[s] for s in value.sources)
+    def express(self, v, value):
+        said = self.said.get(v, {}) if value.op in ("Conv", "ConvTranspose", "Gemm", "MatMul") else self.follow(value)
+        elements = by_channel(value)
+        said = {j: x for j, x in said.items() if max([j] + [k for k, _ in x[1]]) < len(elements)}
+        return {j: (c, terms, *self.missing(v, value, elements, j, c, terms)) for j, (c, terms) in said.items()}
+    def on(self, s, channels):  # Whether what goes into a ReLU is never below 0, on all positions of some channels
+        return all((self.lo[s][by_channel(self.net.values[s])[k]].n >= 0).all() for k in channels)
+    def follow(self, value):
+        """The expressions that follow from those of what a node reads."""
+        if not self.reads(value): return {}
+        s, one = value.sources[0], {j: x[:2] for j, x in self.of[value.sources[0]].items()}
+        def multiple(terms): return len(terms) == 1 and terms[0][1] > 0
+        if value.kind == "relu": return {j: (c, terms) for j, (c, terms) in one.items() if c == 0 and multiple(terms)
+                                         or self.on(s, [j] + [k for k, _ in terms])}
+        if value.kind == "largest": return {j: x for j, x in one.items() if multiple(x[1])}
+        if value.kind == "added":
+            other = self.of[value.sources[1]]
+            return {j: (c + value.sign * other[j][0], terms) for j, (c, terms) in one.items() if j in other}
+        if value.kind == "sums":
+            longest = int((value.index >= 0).sum(axis=1).max()) if value.index.size else 0
+            return {j: (c * longest / value.divisor[0], terms) for j, (c, terms) in one.items()}
+        if value.kind == "scaled": return self.scaled(value, one)
+        starts = np.cumsum([0] + [self.net.values[s].size for s in value.sources])
+        def origin(element):
+            at = int(value.index[element])
+            i = np.searchsorted(starts, at, "right") - 1
+            return (int(i), at - int(starts[i])) if at >= 0 else None
+        first = {j: next((at for at in map(origin, row) if at), None) for j, row in enumerate(by_channel(value))}
+        places, found = {at: j for j, at in first.items()}, {}
+        for j, at in first.items():
+            if at is None: continue
+            elements = by_channel(self.net.values[value.sources[at[0]]])
+            (channel, position), = np.argwhere(elements == at[1])
+            if channel in self.of[value.sources[at[0]]]:
+                c, terms = self.of[value.sources[at[0]]][channel][:2]
+                moved = [(places.get((at[0], int(elements[k, position]))), f) for k, f in terms]
+                if all(k is not None for k, _ in moved): found[j] = c, sorted(moved)
+        return found
+    def scaled(self, value, one):
+        elements, found = by_channel(value)[:, 0], {}
+        for j, (c, terms) in one.items():
+            def at(k): return [float(x[elements[k]]) for x in (value.factor, value.bias, value.divisor)]
+            a, b, d = at(j)
+            factors = [(k, a / d * f * (at(k)[2] / at(k)[0])) if at(k)[0] else (k, math.nan) for k, f in terms]
+            constant = (a * c + b) / d - sum(f * at(k)[1] / at(k)[2] for k, f in factors)
+            if all(map(math.isfinite, [constant] + [f for _, f in factors])): found[j] = constant, factors
+        return found
+    def missing(self, v, value, elements, j, c, terms):
+        """Between what numbers lies what an expression misses, at each position."""
+        s = value.sources[0]
+        if value.kind == "relu":
+            least, most = self.of[s][j][2:]
+            if self.on(s, [j] + [k for k, _ in terms]): return least, most
+            (k, f), = terms
+            return rectified(*(exact(f) * x[s][elements[k]] for x in (self.lo, self.hi)), least, most)
+        if value.kind == "largest":
+            read = by_channel(self.net.values[s])
+            channel, place = (np.empty(read.size, int) for _ in range(2))
+            channel[read], place[read] = np.indices(read.shape)
+            positions = place[value.index[:, elements[j]]]
+            prove(all((channel[value.index[:, elements[k]]] == k).all() and
+                      np.array_equal(place[value.index[:, elements[k]]], positions) for k in [j] + [k for k, _ in terms]),
+                  "value %d takes the largest of several channels", v)
+            least, most = self.of[s][j][2:]
+            return merge(lambda x: x[positions].min(axis=0), least), merge(lambda x: x[positions].max(axis=0), most)
+        count = elements.shape[1]
+        rows = np.tile(np.arange(count), 1 + len(terms))
+        at = np.concatenate([elements[j]] + [elements[k] for k, _ in terms])
+        sums = join([exact(np.ones(count))] + [exact(np.full(count, -f)) for _, f in terms])
+        def bound(sign):
+            start = Exact(np.full(count, 1, object)) * exact(-sign * c)
+            given, constant = sums * exact(sign), start
+            if value.kind in ("sums", "scaled"):
+                given, constant = divided(value, rows, at, given, constant, self.lo[v], self.hi[v])
+            return self.bounded(value.sources, through(self.net, value, rows, at, given), constant)
+        return -bound(-1.0), bound(1.0)
+    def bounded(self, sources, parts, constant):
+        """The most that linear functions of elements of some values can be, plus constants, with channels that have an
+        expression replaced by it."""
+        for s, rows, at, c in parts:
+            rows, at, c = gathered(rows, at, c, self.net.values[s].size)
+            elements, found = by_channel(self.net.values[s]), []
+            channel, position = (np.empty(self.net.values[s].size, int) for _ in range(2))
+            channel[elements], position[elements] = np.indices(elements.shape)
+            gone = np.isin(channel[at], list(self.of[s]))
+            for j in np.unique(channel[at[gone]]):
+                own = channel[at] == j
+                mine, place, (k, terms, least, most) = c[own], position[at[own]], self.of[s][j]
+                constant = constant + added_up(larger(mine * least[place], mine * most[place]), rows[own],
+                                               len(constant.n)) + added_up(mine * exact(k), rows[own], len(constant.n))
+                found += [(rows[own], elements[other][place], mine * exact(f)) for other, f in terms]
+            found.append((rows[~gone], at[~gone], c[~gone]))
+            rows, at, c = gathered(*(np.concatenate(x) for x in list(zip(*found))[:2]), join([x[2] for x in found]),
+                                   self.net.values[s].size)
+            constant = constant + added_up(larger(c * self.lo[s][at], c * self.hi[s][at]), rows, len(constant.n))
+        return constant
+    def apart(self, x, y, here, there, operand):
+        """How far sums of the second network are from those of the first, if what they read stands for what these read."""
+        found = []
+        for at in (np.arange(y.size)[begin:begin + 64] for begin in range(0, y.size, 64)):
+            ones, rows = exact(np.ones(len(at))), np.arange(len(at))
+            (mine, where, c), yours = back(y, rows, at, ones, len(there) - 1), back(x, rows, here[at], -ones, len(self.lo[operand].n))
+            parts = [(operand, np.concatenate([mine, yours[0]]), np.concatenate([there[where], yours[1]]), join([c, yours[2]]))]
+            signed = [[(*part[:3], part[3] * exact(sign)) for part in parts] for sign in (1.0, -1.0)]
+            found.append([self.bounded([operand], part, nothing(len(at))) for part in signed])
+        return -join([x[1] for x in found]), join([x[0] for x in found])
+def differences(first, second, said, lo, hi, expressions=()):
     """Step 8: how far each output may move, and the ranges of the second network's values. `low` and `high` are bounds
     of the differences of its values."""
-    low, high, stands = [], [], stand(first, second, said)
+    low, high, stands, others = [], [], stand(first, second, said), Expressions(first, expressions, lo, hi)
     for v, (x, y, here) in enumerate(zip(first.values, second.values, stands)):
         starts = np.cumsum([0] + [first.values[s].size for s in x.sources])
         there = np.concatenate([stands[s] + start for s, start in zip(x.sources, starts)] + [[-1]])
@@ -729,6 +863,9 @@ def differences(first, second, said, lo, hi):
                 factor = exact(y.factor)
                 other, (m, n) = factor - exact(x.factor)[here], pair(factor * m[0], factor * n[0])
                 least, most = pair(other * l[0][here], other * u[0][here])
+            elif others.reads(x):
+                least, most = others.apart(x, y, here, there, x.sources[0])
+                m, n = sums(exact(y.weights), y.index, y.place, m[0], n[0])
             else:
                 terms = matched(x, y, there, here) or matched(
                     wide(x), wide(y), there, here) or matched(apart(x), apart(y), there, here)
@@ -1060,7 +1197,7 @@ def check(*paths):
         if "channels" in link:
             found = channel_ranges(first, [exact(lo)], [exact(hi)], link.get("linear", []))
             errors = channel_single(first, *found) if link is links[0] and "delta_f32" in c else errors
-            moved, last = differences(first, second, link["channels"], *found)
+            moved, last = differences(first, second, link["channels"], *found, link.get("expressions", []))
             total = [a + b for a, b in zip(total, moved)]
             continue
         prove([len(link["layers"])] + [len(roles) for roles in link["roles"]] ==

@@ -279,6 +279,25 @@ fn mutants(certificate: &Path, index: usize) -> Anything<Vec<PathBuf>> {
         untold["version"] = serde_json::json!(3);
         write("untold", &untold)?;
     }
+    let said = original["links"][0]["expressions"].as_array().map_or(0, Vec::len);
+    if let Some(place) = (said > 0).then(|| index % said.max(1)) {
+        let entry = &original["links"][0]["expressions"][place];
+        let channel = entry[1].as_u64().unwrap_or_default();
+        let factor = entry[3][0][1].as_f64().unwrap_or_default();
+        let mut change = |kind: &str, field: usize, to: serde_json::Value| {
+            let mut changed = original.clone();
+            changed["links"][0]["expressions"][place][field] = to;
+            write(kind, &changed)
+        };
+        change("channel", 1, serde_json::json!(channel + 1))?;
+        change("constant", 2, serde_json::json!(0.125))?;
+        change("terms", 3, serde_json::json!([]))?;
+        change("factor", 3, serde_json::json!([[entry[3][0][0], factor * 1.5]]))?;
+        change("itself", 3, serde_json::json!([[channel, 1.0]]))?;
+        let mut unsaid = original.clone();
+        unsaid["links"][0]["expressions"].as_array_mut().ok_or("a list")?.remove(place);
+        write("unsaid", &unsaid)?;
+    }
     Ok(written)
 }
 

@@ -69,6 +69,16 @@ pub fn carried<N: Number>(
     if read.iter().all(|read| read.is_empty()) {
         return BTreeMap::new();
     }
+    let mut found = following(facts, node, read);
+    // A window over channels makes others than it reads.
+    let count = node.channels().count();
+    found.retain(|&channel, of| channel < count && of.terms.iter().all(|&(other, _)| other < count));
+    found
+}
+
+/// The same, whether there are such channels or not.
+fn following<N: Number>(facts: &ProvedBounds<'_, N>, node: &Node, read: &[&ChannelExpressions]) -> ChannelExpressions {
+    let network = facts.network();
     match node.op() {
         Op::Activation(of) => {
             let is_on = always_on(facts, node.operands()[0], of);
@@ -91,10 +101,10 @@ pub fn carried<N: Number>(
         }
         Op::Concat(concat) => {
             let sources = concat.sources(&network.operand_shapes(node));
-            moved(network, node, read, |element| sources[element])
+            moved(network, node, read, |element| Some(sources[element]))
         }
         Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
-            Action::Move(moves) => moved(network, node, read, |element| (0, moves.source(element))),
+            Action::Move(moves) => moved(network, node, read, |element| Some((0, moves.source(element)))),
             Action::Each(arithmetic, constants) => {
                 let at = |channel: usize| constants[node.channels().element(channel, 0)];
                 read[0]
@@ -103,6 +113,9 @@ pub fn carried<N: Number>(
                     .collect()
             }
             Action::Sums(_) if has_filters(node) => BTreeMap::new(),
+            Action::Sums(sums) if matches!(map, AffineMap::Select(_)) => {
+                moved(network, node, read, |element| Some((0, sums.terms(element).next()?.0)))
+            }
             Action::Sums(sums) => {
                 let summed = |of: &ChannelExpression| {
                     let constant = of.constant * sums.longest() as f64;
@@ -157,19 +170,20 @@ fn changed(
     is_finite.then_some(changed)
 }
 
-/// The channels that a node makes which only moves numbers, by where their first elements come from.
+/// The channels that a node makes which only moves numbers, by where the first of their elements comes from that is
+/// none of its own.
 fn moved(
     network: &Network,
     node: &Node,
     read: &[&ChannelExpressions],
-    source: impl Fn(usize) -> (usize, usize),
+    source: impl Fn(usize) -> Option<(usize, usize)>,
 ) -> ChannelExpressions {
     let made = node.channels();
-    let first = |channel: usize| source(made.element(channel, 0));
+    let first = |channel: usize| made.elements(channel).find_map(&source);
     let channel_of: HashMap<(usize, usize), usize> =
-        (0..made.count()).map(|channel| (first(channel), channel)).collect();
+        (0..made.count()).filter_map(|channel| Some((first(channel)?, channel))).collect();
     let of_channel = |channel: usize| {
-        let (operand, element) = first(channel);
+        let (operand, element) = first(channel)?;
         let channels = network.channels(node.operands()[operand]);
         let ChannelExpression { constant, terms } = read[operand].get(&channels.of(element))?;
         let place = |&(other, factor): &(usize, f64)| {
@@ -271,6 +285,15 @@ impl<N: Number> ExpressedNode<'_, N> {
             }
             (NodeAction::Largest(windows), Some(errors)) => {
                 let read = self.facts.network().channels(operand);
+                // What it reads has to be the same positions of the channels in question, and of no others.
+                let of = |channel: usize| {
+                    let inputs = windows.of(channels.element(channel, position));
+                    inputs.map(move |input| (read.of(input) == channel).then(|| read.position(input)))
+                };
+                let mut all = [channel].into_iter().chain(expression.terms.iter().map(|&(other, _)| other));
+                if !all.all(|other| of(other).eq(of(channel)) && of(other).all(|place| place.is_some())) {
+                    return unknown();
+                }
                 let window = windows.of(element).map(|input| errors.at(read.position(input)));
                 let joined = window.reduce(|all, at| Interval {
                     lower: all.lower.smaller(&at.lower),

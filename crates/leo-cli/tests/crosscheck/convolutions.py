@@ -4,7 +4,7 @@ ONNX Runtime computes for them.
 Usage: convolutions.py FOLDER COUNT
 
 Writes NAME.onnx, NAME.x.npy and NAME.y.npy into FOLDER for every model, and prints its name. Some filters are dead,
-some constant, and some have weights that have decayed to nearly nothing.
+some constant, some have weights that have decayed to nearly nothing, and some are multiples or combinations of others.
 """
 
 import pathlib
@@ -70,9 +70,9 @@ class Network:
         return found
 
     def spoil(self, kernel, bias):
-        """Filters that are dead, constant, or have decayed."""
+        """Filters that are dead, constant, or have decayed, or are what others are."""
         for row in range(len(bias)):
-            kind = self.random.integers(0, 9)
+            kind = self.random.integers(0, 12)
             if kind == 0:
                 bias[row] = -50 - 50 * np.abs(kernel[row]).sum()
             elif kind == 1:
@@ -81,6 +81,12 @@ class Network:
             elif kind == 2:
                 kernel[row] = 0
                 bias[row] = 0.5
+            elif kind == 3 and row:
+                other, factor = int(self.random.integers(0, row)), np.float32(self.pick(0.5, 1, 4))
+                kernel[row], bias[row] = kernel[other] * factor, bias[other] * factor
+            elif kind in (4, 5):
+                kernel[row] = kernel[0] / 2 - kernel[-1] / 4
+                bias[row] = 60
 
     def conv(self):
         window = self.window()
