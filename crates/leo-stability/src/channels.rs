@@ -21,7 +21,7 @@ use crate::budget::{Budget, Limits};
 use crate::channel_points::{Ascents, MissingSign, Points};
 use crate::patches::PatchSearch;
 use crate::technique::Technique;
-use crate::{Analysis, AnalysisOptions, Engine, Layer, Unit};
+use crate::{Analysis, AnalysisOptions, Engine, Layer, Positions, Unit};
 
 /// Of a channel that was seen nowhere.
 const NOWHERE: [(f64, usize); 2] = [(f64::INFINITY, 0), (f64::NEG_INFINITY, 0)];
@@ -325,6 +325,20 @@ impl<'n> Seen<'n> {
             None if self.sides(layer, channel) == [true; 2] => (Status::Unstable, Some(Technique::WITNESS)),
             None => (Status::Undecided, None),
         };
-        Unit { status, by, trusted: false, lower, upper, witnesses: None }
+        let positions = Some(self.positions(layer, channel, range));
+        Unit { status, by, trusted: false, lower, upper, witnesses: None, positions }
+    }
+
+    /// How many positions of a channel are stable.
+    fn positions(&self, layer: LayerId, channel: usize, range: &Range) -> Positions {
+        let (value, of) = (self.network.pre_activation(layer), self.network.activation(layer));
+        let mut found = Positions::default();
+        for at in self.network.channels(value).elements(channel) {
+            let status = Status::of_range(of, &range.lower[at], &range.upper[at]);
+            found.all += 1;
+            found.off += usize::from(status == Some(Status::OFF));
+            found.on += usize::from(status.is_some_and(|status| status != Status::OFF));
+        }
+        found
     }
 }

@@ -99,6 +99,7 @@ impl<'n> Analyzer<'_, 'n> {
             lower: range.lower[unit],
             upper: range.upper[unit],
             witnesses: shown.then(|| self.witnesses.of(stage.layer, unit)),
+            positions: None,
         }
     }
 }

@@ -176,7 +176,7 @@ pub use budget::StopReason;
 pub use checkpoint::Checkpoint;
 pub use leo_check::Status;
 pub use technique::Technique;
-pub use verdict::Unit;
+pub use verdict::{Positions, Unit};
 pub use witness::gradient::gradients;
 
 /// Whether this build can solve linear and mixed-integer programs.

@@ -20,6 +20,19 @@ pub struct Unit {
     pub upper: f64,
     /// If they were asked for and the unit is unstable, an input where it is off, and one where it is on.
     pub witnesses: Option<[Vec<f64>; 2]>,
+    /// What is known of its positions, if it is a channel.
+    pub positions: Option<Positions>,
+}
+
+/// How many positions channels have, and how many of these are stable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Positions {
+    /// All of them.
+    pub all: usize,
+    /// How many are always off.
+    pub off: usize,
+    /// How many are always on.
+    pub on: usize,
 }
 
 /// A verdict in the making.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use leo_check::Range;
 use leo_formats::{Model, write_atomically};
 use leo_network::{Domain, ValueId};
-use leo_stability::{AnalysisOptions, Engine, Layer, Status, StopReason, Unit};
+use leo_stability::{AnalysisOptions, Engine, Layer, Positions, Status, StopReason, Unit};
 use serde::Serialize;
 
 use crate::bounds::BoundsFormat;
@@ -103,6 +103,20 @@ pub struct UnitReport {
     /// Only on request, and for unstable units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witnesses: Option<WitnessPair>,
+    /// Only of channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<PositionCounts>,
+}
+
+/// How many positions channels have, and how many of these are stable.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct PositionCounts {
+    /// All of them.
+    pub all: usize,
+    /// How many are always off.
+    pub off: usize,
+    /// How many are always on.
+    pub on: usize,
 }
 
 /// Inputs that show that a unit is unstable.
@@ -148,6 +162,9 @@ pub struct Totals {
     pub trusted: usize,
     /// How many each technique decided.
     pub by: BTreeMap<&'static str, usize>,
+    /// What their positions are, if they are channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<PositionCounts>,
 }
 
 /// Analyses a network: see [`ModelFile::analyze_with`].
@@ -244,7 +261,8 @@ impl UnitReport {
         };
         let witnesses = unit.witnesses.clone().map(|[off, on]| WitnessPair { off, on });
         let (by, trusted) = (unit.by.map(|by| by.name), unit.trusted);
-        Self { status, lower: unit.lower, upper: unit.upper, by, trusted, witnesses }
+        let positions = unit.positions.map(|Positions { all, off, on }| PositionCounts { all, off, on });
+        Self { status, lower: unit.lower, upper: unit.upper, by, trusted, witnesses, positions }
     }
 }
 
@@ -274,6 +292,10 @@ impl Totals {
                 Status::Undecided => &mut totals.undecided,
             } += 1;
             totals.trusted += usize::from(unit.trusted);
+            if let Some(Positions { all, off, on }) = unit.positions {
+                let sums = totals.positions.get_or_insert_default();
+                *sums = PositionCounts { all: sums.all + all, off: sums.off + off, on: sums.on + on };
+            }
             if let Some(by) = unit.by {
                 *totals.by.entry(by.name).or_default() += 1;
             }

@@ -18,7 +18,7 @@ mod search_file;
 mod stages;
 
 pub use accuracy::Accuracy;
-pub use analysis::{LayerReport, OutputBounds, StabilityReport, Totals, UnitReport, WitnessPair};
+pub use analysis::{LayerReport, OutputBounds, PositionCounts, StabilityReport, Totals, UnitReport, WitnessPair};
 pub use bounds::BoundsFormat;
 pub use check::{Checked, check, check_with};
 pub use compression::Compression;

@@ -87,7 +87,8 @@ fn check_files(arguments: &Analyze, read: &[&Path]) -> Result<Vec<BoundsFormat>>
 
 /// The answer, as exit codes have it.
 fn verdict(arguments: &Analyze, report: &StabilityReport) -> Result<()> {
-    let undecided = counted(report.totals.undecided, "unit");
+    let noun = if report.has_channels { "channel" } else { "unit" };
+    let undecided = counted(report.totals.undecided, noun);
     match (report.is_interrupted, report.stopped) {
         (true, _) => Err(Interrupted(format!("{undecided} undecided")).into()),
         _ if report.totals.undecided == 0 || arguments.bounds_only => Ok(()),
@@ -148,11 +149,12 @@ impl<'a> Summary<'a> {
             return Ok(());
         }
         let Totals { units, inactive, active, .. } = self.0.totals;
+        let noun = if self.0.has_channels { "channel" } else { "unit" };
         let stable = 100.0 * (inactive + active) as f64 / units.max(1) as f64;
-        write!(out, "{stable:.1}% of {} stable", counted(units, "unit"))?;
+        write!(out, "{stable:.1}% of {} stable", counted(units, noun))?;
         if active > 0 {
             let by_layer = listed(self.0.layers.iter().map(|layer| layer.totals.active));
-            write!(out, "; stably active units, layer by layer: {by_layer}")?;
+            write!(out, "; stably active {noun}s, layer by layer: {by_layer}")?;
         }
         writeln!(out)?;
         for note in self.notes() {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use comfy_table::CellAlignment::{Left, Right};
-use leo::{LayerReport, OutputBounds, Technique, Totals};
+use leo::{LayerReport, OutputBounds, PositionCounts, Technique, Totals};
 
 use crate::terminal::console::Console;
 use crate::terminal::number::{lower, upper};
@@ -23,9 +23,10 @@ pub fn print(layers: &[LayerReport], totals: &Totals, seconds: f64, console: &Co
             layers.iter().enumerate().map(move |(index, layer)| (name(index, layer), &layer.totals, layer.seconds));
         layers.chain([("all".to_owned(), totals, seconds)])
     };
+    let noun = if totals.positions.is_some() { "channels" } else { "units" };
     let mut kinds = console.table(&[
         ("layer", Left),
-        ("units", Right),
+        (noun, Right),
         ("inactive", Right),
         ("active", Right),
         ("unstable", Right),
@@ -49,6 +50,15 @@ pub fn print(layers: &[LayerReport], totals: &Totals, seconds: f64, console: &Co
             steps.add_row([name].into_iter().chain(counts));
         }
         writeln!(out, "\n{steps}\n")?;
+    }
+    // Of channels that are not stable, some positions may be.
+    if totals.positions.is_some_and(|PositionCounts { all, off, on }| off + on > 0 && off + on < all) {
+        let mut positions = console.table(&[("layer", Left), ("positions", Right), ("off", Right), ("on", Right)]);
+        for (name, totals, _) in rows() {
+            let PositionCounts { all, off, on } = totals.positions.unwrap_or_default();
+            positions.add_row([name].into_iter().chain([all, off, on].map(|number| number.to_string())));
+        }
+        writeln!(out, "{positions}\n")?;
     }
     Ok(())
 }
