@@ -161,7 +161,7 @@ impl<'a> Selection<'a> {
             return Ok(());
         }
         let summand = summands.map(|numbers| self.summand_of(node, &computed, numbers.len())).transpose()?;
-        self.cut(node, &node.domain().to_owned(), &computed, (before, after))?;
+        self.cut(node, &computed, (before, after))?;
         if let (Some(summand), Some(numbers)) = (summand, summands) {
             self.put_summands(node, &summand, numbers);
         }
@@ -172,11 +172,12 @@ impl<'a> Selection<'a> {
     fn cut(
         &mut self,
         node: &mut NodeProto,
-        domain: &str,
         computed: &[usize],
         (before, after): (Option<StayingChannels<'_>>, Option<StayingChannels<'_>>),
     ) -> Result<(), OnnxError> {
-        match (node.op_type().to_owned().as_str(), computed) {
+        let (domain, operator) = (node.domain().to_owned(), node.op_type().to_owned());
+        let domain = domain.as_str();
+        match (operator.as_str(), computed) {
             ("Gemm", [0, ..]) if is_native(domain) && int(node, "transA") == 0 => self.gemm(node, before, after),
             ("MatMul", &[input]) if is_native(domain) => self.matmul(node, 1 - input, before, after),
             ("Add" | "Sub" | "Mul" | "Div", &[input]) if is_native(domain) => {
