@@ -885,7 +885,8 @@ def channel_single(net, lo, hi):
         if value.kind == "relu": error = given[0] + tiny
         elif value.kind == "picked":
             error = gather(given, value.index)
-            if value.op in ("Concat", "Pad", "Slice", "Split", "Gather", "Resize", "Upsample"): error += tiny  # It may be written in another way
+            if value.op in ("Pad", "Slice", "Split", "Gather", "Resize", "Upsample"):  # It may be written in another way
+                error += tiny * Exact((value.index >= 0).astype(object))
         elif value.kind == "largest": error = merge(lambda x: x[value.index].max(axis=0), given[0]) + tiny
         else:
             sizes = [larger(abs(lo[s]), abs(hi[s])) + error for s, error in zip(value.sources, given)]

@@ -13,6 +13,8 @@
 //!   greatest lower bound is taken. With `c > 0` it is the element that is proved to be no less than all others, if
 //!   there is one, and otherwise where the range of the largest ends.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::OnceLock;
 
 use leo_network::op::{Action, Arithmetic, MaxWindows, Moves, Op, Patch, Sums};
@@ -318,10 +320,11 @@ impl<N: Number> PatchWay<'_, '_, N> {
     }
 
     /// Coefficients on elements of windows that stand for those on the largest of each, and, where none does, a
-    /// constant.
+    /// constant. Where windows overlap, one element may stand for the largest of many of them: then its coefficient is a
+    /// sum, which is rounded.
     fn largest(&mut self, made: &Node, value: ValueId, windows: &MaxWindows, patch: &Patch<N>) -> Vec<(usize, N)> {
         let (range, own) = (&self.setting.ranges[made.operands()[0]], &self.setting.ranges[value]);
-        let mut given = Vec::new();
+        let mut given: BTreeMap<usize, N> = BTreeMap::new();
         for (output, c) in patch.iter().filter(|(_, c)| !c.is_zero()) {
             let mut greatest: Option<usize> = None;
             for input in windows.of(output) {
@@ -331,11 +334,18 @@ impl<N: Number> PatchWay<'_, '_, N> {
             let Some(greatest) = greatest else { continue };
             let is_no_less = |input: usize| input == greatest || range.upper[input] <= range.lower[greatest];
             match !c.is_positive() || windows.of(output).all(is_no_less) {
-                true => given.push((greatest, c.clone())),
+                true => match given.entry(greatest) {
+                    Entry::Vacant(entry) => _ = entry.insert(c.clone()),
+                    Entry::Occupied(mut entry) => {
+                        let sum = entry.get().plus(c);
+                        self.constant.add_error(&rounding(&sum, &range.magnitude(greatest)));
+                        entry.insert(sum);
+                    }
+                },
                 false => self.constant.add_product(c, &own.upper[output]),
             }
         }
-        given
+        given.into_iter().collect()
     }
 
     /// Replaces coefficients on elements of a value plus, times or over constants.
