@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use leo_check::{
-    BoundProof, Checker, Exact, LowerSlopes, MixedInequality, Number, Relaxation, SplitTree, Target, pieces_at,
+    BoundProof, Checker, Exact, LowerSlopes, MixedInequality, Number, Relaxation, Side, SplitTree, Target, pieces_at,
 };
-use leo_network::op::{Arithmetic, Broadcast, Dense, Elementwise, Matrix, Relu, Sum};
+use leo_network::op::{
+    Arithmetic, Broadcast, Dense, Elementwise, Matrix, MaxPool, Relu, Select, Sum, SumPool, Window, WindowAxis,
+};
 use leo_network::{Domain, Evaluator, LayerId, Network, NetworkError, Shape, UnitId, ValueId};
 use proptest::prelude::*;
 
@@ -281,5 +283,34 @@ fn signs_at_a_point_are_exact() -> Anything {
         assert_eq!(equal, Some(vec![None]), "twice 0.15 is the double 0.3");
         assert_eq!(pieces_at(&network, &domain, &[0.1, 1.5], &[UnitId::new(0, 0)]), None, "not in the domain");
     }
+    Ok(())
+}
+
+/// The largest of each window is the same element for all of them, so that its coefficient is a sum of many: 1, and
+/// numbers that are nothing to it in doubles, one by one.
+#[test]
+fn coefficients_that_meet_below_windows_are_rounded() -> Anything {
+    let count = 2000;
+    let small = 1.0 / (1_u64 << 53) as f64;
+    let constant = |shape: &[usize], numbers: Vec<f64>| Broadcast::new(Shape::new(shape)?, numbers);
+    let mut builder = Network::builder(Shape::new([1, 2 * count + 1])?);
+    let peak = (0..=2 * count).map(|at| f64::from(u8::from(at == count))).collect();
+    let peak = Elementwise::new(Arithmetic::Add, constant(&[1, 2 * count + 1], peak)?)?;
+    let peak = builder.add("peak", peak, &[ValueId::INPUT])?;
+    let window = Window::new([WindowAxis::new(count + 1, 1)]);
+    let largest = builder.add("largest", MaxPool::new(window.clone()), &[peak])?;
+    let first = builder.add("first", Select::new(vec![vec![Some(0)]; 2]), &[largest])?;
+    let sum = builder.add("sum", SumPool::new(window), &[largest])?;
+    let sum = builder.add("small", Elementwise::new(Arithmetic::Multiply, constant(&[1, 1], vec![small])?)?, &[sum])?;
+    let sum = builder.add("both", Sum, &[first, sum])?;
+    // It is at most 2 (1 + (count + 1) small), and less than half as far above 2 when coefficients are rounded.
+    let bias = vec![-(2.0 + count as f64 * small)];
+    let sum = builder.add("bias", Elementwise::new(Arithmetic::Add, constant(&[1, 1], bias)?)?, &[sum])?;
+    let last = builder.add("relu", Relu, &[sum])?;
+    let network = builder.finish(vec![last])?;
+    let domain = Domain::uniform(2 * count + 1, 0.0, 1.0)?;
+    let mut checker = Checker::new(&network, &domain)?;
+    let layer = checker.next_layer().ok_or("a layer")?;
+    assert!(!checker.prove_channel(layer, 0, Side::Upper, 0, f64::INFINITY).is_proved, "it is more than 0");
     Ok(())
 }
