@@ -121,18 +121,13 @@ impl<'n, N: Number> Patches<'n, N> {
         let mut way = PatchWay {
             patches: self,
             setting,
-            coefficients: vec![None; value.index() + 1].into(),
+            coefficients: BTreeMap::from([(value, start)]),
             constant: Upper::default(),
             products: 0.0,
         };
-        way.coefficients[value] = Some(start);
         let mut best = PatchBound { limit: N::of(f64::INFINITY), first: None, input: None, products: 0.0 };
         let mut first = None;
-        for node in (0..value.index()).rev() {
-            let made = self.network.result_of(node);
-            if way.coefficients[made].is_none() {
-                continue;
-            }
+        while let Some(node) = way.coefficients.last_key_value().and_then(|(made, _)| made.node()) {
             if let Some(layer) = self.network.layer_at(node) {
                 way.stop(&mut best, first, None);
                 if best.limit <= setting.goal || layer.index() < setting.first {
@@ -141,7 +136,7 @@ impl<'n, N: Number> Patches<'n, N> {
                 }
                 first = Some(layer);
             }
-            if let Some(patch) = way.coefficients[made].take() {
+            if let Some((_, patch)) = way.coefficients.pop_last() {
                 way.replace(node, patch);
             }
         }
@@ -150,11 +145,11 @@ impl<'n, N: Number> Patches<'n, N> {
             Some(_) => way.stop(&mut best, first, None),
             None => {
                 let mut corner = setting.domain.hull().lo().to_vec();
-                setting.domain.maximise(&dense(way.coefficients[ValueId::INPUT].as_ref(), corner.len()), &mut corner);
+                setting.domain.maximise(&dense(way.coefficients.get(&ValueId::INPUT), corner.len()), &mut corner);
                 way.stop(&mut best, first, Some(&corner));
             }
         }
-        best.input = way.coefficients[ValueId::INPUT].take();
+        best.input = way.coefficients.remove(&ValueId::INPUT);
         best.products = way.products;
         best
     }
@@ -206,7 +201,8 @@ impl<N: Number> ProductErrors<N> {
 struct PatchWay<'a, 'n, N> {
     patches: &'a Patches<'n, N>,
     setting: &'a PatchSetting<'a, N>,
-    coefficients: ValueMap<Option<Patch<N>>>,
+    /// Of the values that it is a function of.
+    coefficients: BTreeMap<ValueId, Patch<N>>,
     constant: Upper<N>,
     products: f64,
 }
@@ -214,11 +210,11 @@ struct PatchWay<'a, 'n, N> {
 impl<N: Number> PatchWay<'_, '_, N> {
     /// Notes the bound that follows from where values lie, if it is the best: at this point for the input, if it is all
     /// that is left, and else at the ends of ranges.
-    fn stop(&self, best: &mut PatchBound<N>, first: Option<LayerId>, corner: Option<&[f64]>) {
+    fn stop(&mut self, best: &mut PatchBound<N>, first: Option<LayerId>, corner: Option<&[f64]>) {
         let mut sum = self.constant.clone();
-        for (index, patch) in self.coefficients.iter().enumerate() {
-            let Some(patch) = patch else { continue };
-            let range = self.setting.ranges.get(index);
+        for (value, patch) in &self.coefficients {
+            let range = self.setting.ranges.get(value.index());
+            self.products += patch.coefficients().len() as f64;
             for (element, c) in patch.iter().filter(|(_, c)| !c.is_zero()) {
                 match (corner, range) {
                     (Some(corner), _) => sum.add_product(c, &N::of(corner[element])),
@@ -242,8 +238,8 @@ impl<N: Number> PatchWay<'_, '_, N> {
         }
         self.products += given.coefficients().len() as f64;
         let given = given.with_layout(self.patches.network.channels(value));
-        let Some(present) = self.coefficients[value].take() else {
-            self.coefficients[value] = Some(given);
+        let Some(present) = self.coefficients.remove(&value) else {
+            self.coefficients.insert(value, given);
             return;
         };
         let constant = &mut self.constant;
@@ -252,7 +248,7 @@ impl<N: Number> PatchWay<'_, '_, N> {
                 constant.add_error(&rounding(&present.plus(given), &range.magnitude(element)));
             }
         });
-        self.coefficients[value] = Some(sum);
+        self.coefficients.insert(value, sum);
     }
 
     /// Replaces what a node made, with these coefficients on it, by what it was made from.

@@ -123,7 +123,7 @@ pub fn channel_difference<N: Number>(
 ) -> Result<Difference<N>, Mismatch> {
     let first = facts.network();
     let values = StandIns::new(first, second, &selection.kept)?;
-    check_expressions(first, selection)?;
+    let mut products = check_expressions::<N>(first, selection)?;
     let last_reader = last_readers(second);
     let input = vec![N::default(); first.input().elements()];
     let mut differences = ValueMap::from(vec![Range { lower: input.clone(), upper: input }]);
@@ -135,6 +135,10 @@ pub fn channel_difference<N: Number>(
     }
     for (index, (one, other)) in first.nodes().iter().zip(second.nodes()).enumerate() {
         let value = first.result_of(index);
+        products += products_of(first, one, &stand_for);
+        if products > most_products::<N>() {
+            return Err(Mismatch::TooLarge);
+        }
         let (values, given) = (&values, &differences);
         let pair = NodePair { first, second, one, other, facts, values, differences: given, expressed: &stand_for };
         let made = pair.difference(value)?;
@@ -156,13 +160,38 @@ pub fn channel_difference<N: Number>(
     Ok(Difference { deviation: second.outputs().iter().map(distance).collect(), ranges })
 }
 
-/// How many products expressions may take to be proved.
-const MOST_PRODUCTS: usize = 1 << 31;
+/// How many products expressions may take to be proved, and what reads them: what takes minutes. A small file could ask
+/// for years.
+fn most_products<N: Number>() -> f64 {
+    if N::ROUNDS { 2e10 } else { 2e8 }
+}
+
+/// How many products it may take to put what stands for channels in the place of these, where a node reads them.
+fn products_of<N>(network: &Network, node: &Node, stand_for: &ValueMap<Expressed<N>>) -> f64 {
+    let of = node.operands().iter().map(|&operand| &stand_for[operand].of);
+    let read = of.fold((0, 0), |(count, longest), of| {
+        (count + of.len(), longest.max(of.values().map(|(of, _)| of.terms.len()).max().unwrap_or(0)))
+    });
+    let (count, terms) = read;
+    if count == 0 {
+        return 0.0;
+    }
+    let (sums, longest) = match node.op() {
+        Op::Affine(map) => match map.action(network.shape(node.operands()[0])) {
+            Action::Sums(sums) => (sums.outputs(), sums.longest()),
+            Action::Move(_) | Action::Each(..) => (0, 1),
+        },
+        Op::Activation(_) | Op::Sum(_) | Op::Concat(_) | Op::MaxPool(_) => (0, 1),
+    };
+    // The sums, and what follows of channels that the node makes.
+    let made = sums.saturating_add(count.saturating_mul(node.channels().positions()).saturating_mul(1 + terms));
+    made as f64 * longest as f64 * (1 + terms) as f64
+}
 
 /// Sees to it that channels are expressed by finite multiples of channels that are not, and by no more of them than can
-/// be looked at.
-fn check_expressions(network: &Network, selection: &ChannelSelection) -> Result<(), Mismatch> {
-    let mut products = 0_usize;
+/// be looked at. How many products that takes.
+fn check_expressions<N: Number>(network: &Network, selection: &ChannelSelection) -> Result<f64, Mismatch> {
+    let mut products = 0.0;
     for (&value, expressions) in &selection.expressions {
         let refuse = || Mismatch::ChannelExpression { value: value.index() };
         let node = value.node().and_then(|node| network.nodes().get(node)).filter(|node| has_filters(node));
@@ -176,11 +205,10 @@ fn check_expressions(network: &Network, selection: &ChannelSelection) -> Result<
             if !fits || !ascends || !terms.iter().all(|&(other, factor)| is_other(other) && factor.is_finite()) {
                 return Err(refuse());
             }
-            let work = (1 + terms.len()).saturating_mul(node.channels().positions()).saturating_mul(sums.longest());
-            products = products.saturating_add(work);
+            products += (1 + terms.len()) as f64 * node.channels().positions() as f64 * sums.longest() as f64;
         }
     }
-    if products > MOST_PRODUCTS { Err(Mismatch::TooLarge) } else { Ok(()) }
+    if products > most_products::<N>() { Err(Mismatch::TooLarge) } else { Ok(products) }
 }
 
 /// Where the elements of a value of the second network lie, by where those of the first do and how much they differ.
