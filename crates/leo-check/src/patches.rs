@@ -316,8 +316,8 @@ impl<N: Number> PatchWay<'_, '_, N> {
     }
 
     /// Coefficients on elements of windows that stand for those on the largest of each, and, where none does, a
-    /// constant. Where windows overlap, one element may stand for the largest of many of them: then its coefficient is a
-    /// sum, which is rounded.
+    /// constant. Where windows overlap, one element may stand for the largest of many: then its coefficient is a sum,
+    /// which is rounded.
     fn largest(&mut self, made: &Node, value: ValueId, windows: &MaxWindows, patch: &Patch<N>) -> Vec<(usize, N)> {
         let (range, own) = (&self.setting.ranges[made.operands()[0]], &self.setting.ranges[value]);
         let mut given: BTreeMap<usize, N> = BTreeMap::new();

@@ -243,7 +243,7 @@ mod tests {
             let mut product = vec![0.0; sums.inputs()];
             found.iter().for_each(|(input, c)| product[input] += c);
             assert_eq!(product, sums.backward(&row), "{op:?}");
-            assert!(products <= sums.products() && found.coefficients().len() <= sums.inputs());
+            assert!(products > 0 && found.coefficients().len() <= sums.inputs(), "{op:?}");
         }
     }
 
