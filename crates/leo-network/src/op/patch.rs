@@ -239,11 +239,11 @@ mod tests {
                 row[output] = index as f64 % 5.0 - 2.0;
             }
             let patch = Patch::of_elements(given, wanted.iter().map(|&output| (output, row[output])).collect());
-            let (found, products) = sums.backward_of_patch(patch);
+            let (found, _) = sums.backward_of_patch(patch);
             let mut product = vec![0.0; sums.inputs()];
             found.iter().for_each(|(input, c)| product[input] += c);
             assert_eq!(product, sums.backward(&row), "{op:?}");
-            assert!(products > 0 && found.coefficients().len() <= sums.inputs(), "{op:?}");
+            assert!(found.coefficients().len() <= sums.inputs(), "{op:?}");
         }
     }
 
