@@ -7,9 +7,9 @@ use leo_formats::{FileError, Model, read_file};
 use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
 
-use crate::certificate::{Certificate, Link, to_hexadecimal};
-use crate::channels::channel_difference;
-use crate::checker::Checker;
+use crate::certificate::{Certificate, ChannelLink, Link, to_hexadecimal};
+use crate::channels::{PartPair, channel_difference};
+use crate::checker::{Checker, ProvedBounds};
 use crate::correspondence::Mismatch;
 use crate::deviation::{Difference, difference};
 use crate::evaluation::{apart_in_single, single_errors};
@@ -229,12 +229,10 @@ fn verify_in<N: Number>(
                 (facts, found)
             }
             Link::Channels(link) => {
-                observer.begin(Step::Difference, 1);
-                let selection = link.selection(one)?;
                 let mut checker = Checker::<N>::begin(one.network(), &domain)?;
                 checker.go_to_end();
                 let facts = checker.finish();
-                let found = channel_difference(&facts, other.network(), &selection, with_ranges)?;
+                let found = difference_of_channels(link, [one, other], &facts, with_ranges, observer)?;
                 (facts, found)
             }
         };
@@ -263,6 +261,25 @@ fn verify_in<N: Number>(
         compare("delta_f32", &apart_in_single(&proved, &errors), said)?;
     }
     Ok(Verified { domain, delta: certificate.delta.clone(), proved, delta_f32: single.cloned() })
+}
+
+/// How far two networks can be apart by what a link about channels says, if this is known of the first.
+fn difference_of_channels<N: Number>(
+    link: &ChannelLink,
+    [one, other]: [&Model; 2],
+    facts: &ProvedBounds<'_, N>,
+    with_ranges: bool,
+    observer: &dyn Observer,
+) -> Result<Difference<N>, Refusal> {
+    let selection = link.selection(one)?;
+    let Some((network, claims)) = link.part(one, other)? else {
+        observer.begin(Step::Difference, 1);
+        return Ok(channel_difference(facts, other.network(), &selection, None, with_ranges)?);
+    };
+    let proved = claims.proof.check_with_observer::<N>(&network, &facts.domain_at(claims.value)?, observer)?;
+    observer.begin(Step::Difference, 1);
+    let pair = PartPair { value: claims.value, facts: &proved, pairs: &claims.pairs };
+    Ok(channel_difference(facts, other.network(), &selection, Some(&pair), with_ranges)?)
 }
 
 /// Sees to it that no element of an output can move further than it is said to, and returns how far that is.

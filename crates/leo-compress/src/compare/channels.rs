@@ -42,7 +42,7 @@ pub(crate) fn comparison(
     for [one, other] in [[0, 1], [1, 0]] {
         let Some(kept) = guess([networks[one], networks[other]], [&values[one], &values[other]]) else { continue };
         let selection = ChannelSelection { kept, ..ChannelSelection::default() };
-        if let Ok(found) = channel_difference(&analyses[one].facts, networks[other], &selection, false) {
+        if let Ok(found) = channel_difference(&analyses[one].facts, networks[other], &selection, None, false) {
             take_less(&mut least, &found.deviation);
         }
     }

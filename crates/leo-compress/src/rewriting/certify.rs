@@ -1,6 +1,8 @@
 //! The certificate of what was done.
 
-use leo_check::{Certificate, ChannelLink, ChannelSelection, Correspondence, Expression, Link, Proof, UnitLink};
+use leo_check::{
+    Certificate, ChannelLink, ChannelSelection, Correspondence, Expression, Link, PartClaims, Proof, UnitLink,
+};
 use leo_formats::onnx::{Document, OnnxError};
 use leo_network::{Domain, Numbers, UnitId};
 
@@ -21,8 +23,9 @@ pub(crate) struct RewriteStep {
 pub(crate) enum Reasoning {
     /// By what is proved of units, and what they are expressed by.
     Units(Proof, Correspondence),
-    /// By which channels are left, and what the others are.
-    Channels(ChannelSelection),
+    /// By which channels are left, and what the others are; and by what is said of units of a dense part, if it was
+    /// rewritten.
+    Channels(ChannelSelection, Option<PartClaims>),
 }
 
 impl RewriteStep {
@@ -52,7 +55,9 @@ impl Compressed {
                 Reasoning::Units(proof, pairs) => {
                     Link::Units(UnitLink::new(domain, [&step.before, after], proof, pairs, is_last)?)
                 }
-                Reasoning::Channels(kept) => Link::Channels(ChannelLink::new(&step.before, after, kept, is_last)?),
+                Reasoning::Channels(kept, part) => {
+                    Link::Channels(ChannelLink::new(&step.before, after, kept, part.as_ref(), is_last)?)
+                }
             })
         });
         let rounded = |delta: &Vec<f64>| Numbers::of(&delta.iter().copied().map(rounded_up).collect::<Vec<f64>>());
