@@ -837,9 +837,9 @@ class Expressions:
             signed = [[(*part[:3], part[3] * exact(sign)) for part in parts] for sign in (1.0, -1.0)]
             found.append([self.bounded([operand], part, nothing(len(at))) for part in signed])
         return -join([x[1] for x in found]), join([x[0] for x in found])
-def differences(first, second, said, lo, hi, expressions=()):
-    """Step 8: how far each output may move, and the ranges of the second network's values. `low` and `high` are bounds
-    of the differences of its values."""
+def differences(first, second, said, lo, hi, expressions=(), given=None):
+    """Step 8: bounds of the differences of the second network's values, `low` and `high`, where those of the input are
+    `given` if not 0, and the ranges of these values."""
     low, high, stands, others = [], [], stand(first, second, said), Expressions(first, expressions, lo, hi)
     for v, (x, y, here) in enumerate(zip(first.values, second.values, stands)):
         starts = np.cumsum([0] + [first.values[s].size for s in x.sources])
@@ -849,7 +849,7 @@ def differences(first, second, said, lo, hi, expressions=()):
         prove(np.array_equal(there[y.index], x.index[..., here]) if x.kind in ("picked", "largest") else
               x.kind == "sums" or
               all(np.array_equal(stands[s], here) for s in x.sources), "value %d does not read what it should read", v)
-        if x.kind == "input": m, n = nothing(y.size), nothing(y.size)
+        if x.kind == "input": m, n = given or (nothing(y.size), nothing(y.size))
         elif x.kind == "relu": m, n = rectified(l[0][here], u[0][here], m[0], n[0])
         elif x.kind == "added":
             prove(x.sign == y.sign, "value %d is another sum", v)
@@ -876,7 +876,92 @@ def differences(first, second, said, lo, hi, expressions=()):
             m, n = over(m + least + moved, n + most + moved, y.divisor)
         low, high = low + [short(m, False)], high + [short(n, True)]
     ranges = [[x[here] + d for x, here, d in zip(bounds, stands, moved)] for bounds, moved in ((lo, low), (hi, high))]
-    return [larger(-low[o], high[o]) for o in second.outputs], ranges
+    return low, high, ranges
+def magnitudes(net, low, high): return [larger(-low[o], high[o]) for o in net.outputs]
+def up_to(net, v):  # What makes a value, and what comes before it
+    return Record(values=net.values[:v + 1], outputs=[], names={n: x for n, x in net.names.items() if x[0] <= v})
+def behind(net, v, whole, here):
+    """What comes after a value through which everything goes, as a network of its own, whose input is all that the
+    value was, of which it has the elements `here`. The others have no weights."""
+    values = [Record(size=whole.size, shape=whole.shape, kind="input", op="", sources=(), axis=whole.axis)]
+    prove(all(o > v for o in net.outputs) and all(s >= v for x in net.values[v + 1:] for s in x.sources),
+          "not everything goes through the value before a part")
+    for x in net.values[v + 1:]:
+        prove(x.op not in WINDOWED, "something is said of units of a part with %s", x.op)
+        is_few, moved = v in x.sources and len(here) < whole.size, {"sources": tuple(s - v for s in x.sources)}
+        prove(not is_few or x.op in ("Gemm", "MatMul") and len(whole.shape) == 2,
+              "%s reads what has lost channels", x.op)
+        values.append(Record(**{**vars(x), **moved, **({"index": here[x.index]} if is_few else {})}))
+    return Record(values=values, outputs=[o - v for o in net.outputs],
+                  names={n: (i - v, shape) for n, (i, shape) in net.names.items() if i >= v})
+def flat(net):
+    """The same as a network for links about units. `at` has the place of each value in it: what only changes the shape
+    makes none of its own."""
+    found, at, layers = [], [], []
+    for x in net.values:
+        new, size = Record(size=x.size, terms=(), constant=nothing(x.size), relu=None, weights=np.empty(0),
+                           layer=len(layers)), x.size
+        sources, source = [at[s] for s in x.sources], net.values[x.sources[0]] if x.sources else x
+        if x.kind == "picked" and np.array_equal(x.index, np.arange(size)):
+            at.append(sources[0])
+            continue
+        if x.kind == "relu":
+            new.relu, new.weights = sources[0], found[sources[0]].weights
+            layers.append(len(found))
+        elif x.kind == "added": new.terms = [(s, exact(f * np.eye(size))) for s, f in zip(sources, (1.0, x.sign))]
+        elif x.kind != "input":
+            matrix = np.zeros((size, source.size))
+            if x.kind == "sums":
+                for index, place, weights in zip(x.index, x.place, x.weights):
+                    for i, p in zip(index.T, place.T): matrix[np.ix_(p, i)] = weights
+                if x.index.shape[2] == 1: new.weights = matrix
+            else: matrix[range(size), x.index if x.kind == "picked" else range(size)] = 1.0
+            w, b = exact(matrix), exact(np.zeros(size) if x.kind == "picked" else x.bias)
+            if x.kind == "scaled":
+                c, w = exact(x.divisor), w * exact(x.factor)[:, None]
+                multiple = math.lcm(*c.n.tolist())
+                share = Exact(multiple // c.n, 1 / (c.unit * multiple))
+                w, b = w * share[:, None], b * share
+            new.terms, new.constant = [(sources[0], w)], b
+        at.append(len(found))
+        found.append(new)
+    return Record(values=found, layers=layers, at=at, outputs=[at[o] for o in net.outputs],
+                  names={n: (at[i], shape) for n, (i, shape) in net.names.items()})
+def doubles(x, way):  # Exact numbers as doubles, rounded towards an infinity
+    found = []
+    for exactly in (n * x.unit for n in x.n.tolist()):
+        prove(abs(exactly) < 2**1023, "a part reads what is too large")
+        near = float(exactly)
+        found.append(near if near == exactly or (near > exactly) == (way > 0) else math.nextafter(near, way))
+    return exact(found)
+def parted(first, second, link, lo, hi):
+    """Step 8 for a link with a part: how far each output may move, and the ranges of the second network's values."""
+    part, name = link["part"], link["part"]["value"]
+    v = first.names.get(name, (None,))[0]
+    prove(v is not None and second.names.get(name, (None,))[0] == v, "'%s' is not at the same place in both networks", name)
+    start, end = up_to(first, v), up_to(second, v)
+    low, high, (least, most) = differences(start, end, link["channels"], lo, hi, link.get("expressions", []))
+    whole, here = first.values[v], stand(start, end, link["channels"])[-1]
+    box = [doubles(lo[v], -math.inf)], [doubles(hi[v], math.inf)]
+    after = behind(second, v, whole, here)
+    one, other = flat(behind(first, v, whole, np.arange(whole.size))), flat(after)
+    prove([len(part["layers"])] + [len(roles) for roles in part["roles"]] ==
+          [len(one.layers)] + [other.values[k].size for k in other.layers], "other layers or units of a part")
+    prove(not any("~" in x["units"] or x.get("witnesses") for x in part["layers"]),
+          "a unit of a part is said to be unstable")
+    found = ranges(one, part["layers"], *box)
+    apart = [nothing(one.values[o].size) for o in one.outputs], found
+    apart, own = apart if same(one, other) else distances(one, other, part, *found)
+    own = [[x[k] for k in other.at] for x in own]
+    if low[v].n.any() or high[v].n.any():
+        def spread(x):
+            numbers = np.zeros(whole.size, object)
+            numbers[here] = x.n
+            return Exact(numbers, x.unit)
+        moved = differences(after, after, [], *channel_ranges(after, *box), given=(spread(low[v]), spread(high[v])))[:2]
+        apart = [a + b for a, b in zip(apart, magnitudes(after, *moved))]
+        own = [[a + b for a, b in zip(x, y)] for x, y in zip(own, moved)]
+    return apart, (least + own[0][1:], most + own[1][1:])
 def channel_single(net, lo, hi):
     """Step 7: how far each output can be off that is computed in single precision, rounded up."""
     tiny, errors = exact(2.0**-126), [nothing(net.values[0].size)]
@@ -923,7 +1008,8 @@ LAYER = {"units": str, "linear*": bool, "witnesses*": [(int, int)],
 BOUND, ROLE = either(float, [float]), either((int, int), (int, int, float), "linear", {"constant": float})
 LINK = {"layers": [LAYER], "points*": [either(str, [float])], "anchors*": [(str, str)], "roles": [[ROLE]]}
 CHANNEL_LINK = {"channels": [(str, str)], "network*": str}
-LATEST_LINK = {**CHANNEL_LINK, "linear*": [(int, either("-", "+"), int, str)],
+PART = {"value": str, "layers": [LAYER], "anchors*": [(str, str)], "roles": [[ROLE]]}
+LATEST_LINK = {**CHANNEL_LINK, "part*": PART, "linear*": [(int, either("-", "+"), int, str)],
                "expressions*": [(str, int, float, [(int, float)])]}
 COMMON = {"format": "leo certificate", "first": str, "second": str, "links": [either(LINK, {**LINK, "network": str})],
           "domain": {"inputs": int, "lo": BOUND, "hi": BOUND}}
@@ -1172,7 +1258,7 @@ def check(*paths):
                    object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
     need(fits(c, CERTIFICATE), "the certificate has missing, unknown or mistyped fields, or another version")
     links, domain = c["links"], c["domain"]
-    asked = [4 if "linear" in x or "expressions" in x else 3 if "channels" in x else 2 for x in links]
+    asked = [4 if {"linear", "expressions", "part"} & set(x) else 3 if "channels" in x else 2 for x in links]
     need((4 if "shape" in c else max(asked, default=2)) == max(c["version"], 2) and
          all(x.get("linear", [0]) and x.get("expressions", [0]) for x in links), "what it says is of another version")
     shape = c.get("shape")
@@ -1197,7 +1283,10 @@ def check(*paths):
         if "channels" in link:
             found = channel_ranges(first, [exact(lo)], [exact(hi)], link.get("linear", []))
             errors = channel_single(first, *found) if link is links[0] and "delta_f32" in c else errors
-            moved, last = differences(first, second, link["channels"], *found, link.get("expressions", []))
+            if "part" in link: moved, last = parted(first, second, link, *found)
+            else:
+                *moved, last = differences(first, second, link["channels"], *found, link.get("expressions", []))
+                moved = magnitudes(second, *moved)
             total = [a + b for a, b in zip(total, moved)]
             continue
         prove([len(link["layers"])] + [len(roles) for roles in link["roles"]] ==

@@ -58,6 +58,15 @@ impl<'n, N: Number> ProvedBounds<'n, N> {
         &self.ranges[value]
     }
 
+    /// A box that holds a value, whatever the input is.
+    ///
+    /// # Errors
+    /// If it is not known to lie in any.
+    pub fn domain_at(&self, value: ValueId) -> Result<Domain, DomainError> {
+        let Range { lower, upper } = self.ranges[value].outward();
+        Domain::new(lower, upper)
+    }
+
     /// Where the input, and what each node makes, can lie.
     pub fn ranges(&self) -> &ValueMap<Range<N>> {
         &self.ranges

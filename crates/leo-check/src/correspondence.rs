@@ -125,6 +125,9 @@ pub enum Mismatch {
         /// Which value, by its place in the order in which they are computed.
         value: usize,
     },
+    /// What comes after a value is no dense part, or is not what is proved to be.
+    #[error("what is said to be a dense part is none, or another one, or reads other channels than those that stay")]
+    Part,
     /// The expressions take more memory than they may.
     #[error("the networks are too large to be compared")]
     TooLarge,

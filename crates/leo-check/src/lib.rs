@@ -22,7 +22,8 @@
 //!    an output is made in the same way in both networks, but for units that are proved to be off, they are not apart
 //!    at all (`same.rs`). Of a network with convolutions and one that has fewer of its channels, no expressions are
 //!    made: intervals of their difference are carried through both (`channels.rs`), from ranges that intervals prove,
-//!    and linear bounds of single positions (`patches.rs`).
+//!    and linear bounds of single positions (`patches.rs`); and from a value on behind which everything is dense,
+//!    expressions again, on the box in which that value lies.
 //! 4. *Rounding only ever makes bounds worse.* In doubles, what each sum, product and matrix product may have lost is
 //!    bounded and added (`sound.rs`); with [`Exact`] numbers nothing is lost. What overflows, or gets too long, is not
 //!    known, and nothing follows from it.
@@ -86,8 +87,8 @@ pub use activation::{beyond, default_slope, stable_piece, touched};
 pub use certificate::{Certificate, CertificateError, ChannelLink, Link, Point, UnitLink, WrittenProof};
 pub use channel_proof::{ChannelBounds, ChannelOutcome};
 pub use channels::{
-    ChannelExpression, ChannelExpressions, ChannelSelection, KeptChannels, carried, channel_difference, complete,
-    has_filters,
+    ChannelExpression, ChannelExpressions, ChannelSelection, KeptChannels, PartClaims, PartPair, carried,
+    channel_difference, complete, has_filters,
 };
 pub use checker::{Checker, ProvedBounds};
 pub use correspondence::{Correspondence, Expression, Mismatch};

@@ -7,8 +7,8 @@ use leo_formats::{FileError, Model, read_file};
 use leo_network::{Domain, DomainError, LayerId, Numbers, Observer, Step, UnitId};
 use sha2::{Digest, Sha256};
 
-use crate::certificate::{Certificate, Link, to_hexadecimal};
-use crate::channels::channel_difference;
+use crate::certificate::{Certificate, ChannelLink, Link, to_hexadecimal};
+use crate::channels::{PartPair, channel_difference};
 use crate::checker::ProvedBounds;
 use crate::correspondence::Mismatch;
 use crate::deviation::{Difference, difference};
@@ -241,10 +241,9 @@ fn verify_in<N: Number>(
                 (facts, found)
             }
             Link::Channels(link) => {
-                let (selection, bounds) = (link.selection(one)?, link.bounds(one.network())?);
+                let bounds = link.bounds(one.network())?;
                 let facts = ProvedBounds::<N>::of_channels(one.network(), &domain, &bounds, observer)?;
-                observer.begin(Step::Difference, 1);
-                let found = channel_difference(&facts, other.network(), &selection, with_ranges)?;
+                let found = difference_of_channels(link, [one, other], &facts, with_ranges, observer)?;
                 (facts, found)
             }
         };
@@ -309,6 +308,25 @@ fn check_shape(which: &str, model: &Model, said: Option<&[usize]>) -> Result<(),
         ))),
         _ => Ok(()),
     }
+}
+
+/// How far two networks can be apart by what a link about channels says, if this is known of the first.
+fn difference_of_channels<N: Number>(
+    link: &ChannelLink,
+    [one, other]: [&Model; 2],
+    facts: &ProvedBounds<'_, N>,
+    with_ranges: bool,
+    observer: &dyn Observer,
+) -> Result<Difference<N>, Refusal> {
+    let selection = link.selection(one)?;
+    let Some((network, claims)) = link.part(one, other)? else {
+        observer.begin(Step::Difference, 1);
+        return Ok(channel_difference(facts, other.network(), &selection, None, with_ranges)?);
+    };
+    let proved = claims.proof.check_with_observer::<N>(&network, &facts.domain_at(claims.value)?, observer)?;
+    observer.begin(Step::Difference, 1);
+    let pair = PartPair { value: claims.value, facts: &proved, pairs: &claims.pairs };
+    Ok(channel_difference(facts, other.network(), &selection, Some(&pair), with_ranges)?)
 }
 
 /// Sees to it that no element of an output can move further than it is said to, and returns how far that is.

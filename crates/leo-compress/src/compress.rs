@@ -67,8 +67,8 @@ impl CompressOptions<'_> {
     }
 }
 
-/// Watches rounds after the first: as another observer does, but keeps nothing.
-struct LaterRounds<'a>(&'a dyn Observer);
+/// Watches rounds after the first, and parts of networks: as another observer does, but keeps nothing.
+pub(crate) struct LaterRounds<'a>(pub(crate) &'a dyn Observer);
 
 impl Observer for LaterRounds<'_> {
     fn begin(&self, step: Step, parts: usize) {
@@ -239,6 +239,16 @@ pub fn compress(
     domain: &Domain,
     options: &CompressOptions<'_>,
 ) -> Result<Compressed, CompressError> {
+    compress_in_rounds(document, domain, options, MOST_ROUNDS)
+}
+
+/// The same, in no more rounds than this, if it is a dense network.
+pub(crate) fn compress_in_rounds(
+    document: &Document,
+    domain: &Domain,
+    options: &CompressOptions<'_>,
+    rounds: usize,
+) -> Result<Compressed, CompressError> {
     let start = Instant::now();
     document.check_rewritable()?;
     let outputs = document.network().outputs().iter();
@@ -265,15 +275,13 @@ pub fn compress(
         channels::compress(&mut compressed, domain, options, &reference)?;
         return Ok(compressed.measured(options, &reference));
     }
-    let mut tolerance = options.tolerance();
-    if round::is_spent(document, tolerance, domain) {
-        tolerance = Tolerance::Zero;
-    }
+    let is_spent = round::is_spent(document, options.tolerance(), domain);
+    let mut tolerance = if is_spent { Tolerance::Zero } else { options.tolerance() };
     let whole = options.stability.time_limit;
     let deadline = whole.and_then(|limit| start.checked_add(limit.mul_f64(SHARE_OF_PLANNING)));
     let later = options.stability.observer.map(LaterRounds);
     let mut before_last = compressed.delta.clone();
-    for round in 0..MOST_ROUNDS {
+    for round in 0..rounds {
         // The search may have its share, and the next ones what it leaves of that.
         let time_limit = whole.map(|limit| time_to_search(document.network(), limit).saturating_sub(start.elapsed()));
         if round > 0 && time_limit.is_some_and(|limit| limit.is_zero()) {
@@ -325,7 +333,7 @@ impl Compressed {
 
     /// What was said of units and layers that stay is not said of those that went after all, in a later round or by
     /// another way.
-    fn forget_what_went(&mut self) {
+    pub(crate) fn forget_what_went(&mut self) {
         let removed = &self.history.removed;
         for staying in &mut self.staying {
             staying.units.retain(|&unit| removed[staying.layer.index()][unit].is_none());

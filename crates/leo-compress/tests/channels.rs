@@ -165,10 +165,15 @@ impl Sketch {
         }
     }
 
-    /// All positions as a vector, and a dense layer or two.
-    fn finish(mut self, value: ValueId) -> Result<Network, NetworkError> {
+    /// All positions as a vector, and a dense map, or two with units between them.
+    fn finish(mut self, value: ValueId, has_units: bool) -> Result<Network, NetworkError> {
         let elements = self.builder.shape(value).elements();
         let flat = self.add("flat", Reshape::new(Shape::new([elements])?), &[value])?;
+        if !has_units {
+            let weights = self.numbers(2 * elements);
+            let last = self.add("fc", Dense::new(Matrix::new(2, elements, weights)?, None)?, &[flat])?;
+            return self.builder.finish(vec![last]);
+        }
         let (hidden, weights, bias) = (4, self.numbers(4 * elements), self.numbers(4));
         let first = Dense::new(Matrix::new(hidden, elements, weights)?, Some(bias))?;
         let made = self.add("fc", first, &[flat])?;
@@ -190,7 +195,7 @@ fn random(seed: u64) -> Anything<Network> {
             value = next;
         }
     }
-    Ok(sketch.finish(value)?)
+    Ok(sketch.finish(value, seed.is_multiple_of(2))?)
 }
 
 /// Sees to it that networks that are compared in either order are proved to be no closer than they are at a point; and
@@ -213,7 +218,7 @@ fn is_found_again(before: &Network, after: &Compressed, domain: &Domain, point: 
 
 #[test]
 fn random_networks_stay_what_they_are() -> Anything {
-    let (mut removed, mut changed, mut lost) = (0, 0, Vec::new());
+    let (mut removed, mut changed, mut parts, mut lost) = (0, 0, 0, Vec::new());
     for seed in 0..300 {
         let made = random(seed)?;
         let domain = Domain::uniform(made.input().elements(), -1.0, 1.0)?;
@@ -221,10 +226,16 @@ fn random_networks_stay_what_they_are() -> Anything {
         let network = before.network();
         let middle = domain.at(|| 0.25);
         assert!(evaluate(network, &middle) == evaluate(&made, &middle), "seed {seed}: it is read as it was written");
-        let options = CompressOptions { align: Some(1 + seed as usize % 2), ..CompressOptions::default() };
+        // How much noise is too much depends on what was given, which is another network the next time.
+        let allow_noise = (!seed.is_multiple_of(4)).then_some(1e6);
+        let options = CompressOptions { align: Some(1 + seed as usize % 2), allow_noise, ..CompressOptions::default() };
         let after = shrink(&before, &domain, &options);
         removed += after.history.removed.iter().flatten().flatten().count();
-        if after.changed {
+        let certificate = after.certificate(String::new(), String::new(), &domain)?.to_bytes()?;
+        // Units of dense parts that were rewritten are not matched: there is more in that than channels.
+        let has_part = String::from_utf8(certificate)?.contains("\"part\"");
+        parts += usize::from(has_part);
+        if after.changed && !has_part {
             changed += 1;
             if !is_found_again(network, &after, &domain, &middle)? {
                 lost.push(seed);
@@ -253,9 +264,10 @@ fn random_networks_stay_what_they_are() -> Anything {
             }
         }
         let again = shrink(&after.document, &domain, &options);
-        assert!(!again.changed, "seed {seed}: twice is once");
+        assert!(allow_noise.is_none() || !again.changed, "seed {seed}: twice is once");
     }
     assert!(removed > 300, "{removed} channels were removed");
+    assert!(changed > 100 && parts > 100, "{changed} networks lost channels alone, {parts} have a rewritten part");
     println!("{} of {changed} are not found to be the same: {lost:?}", lost.len());
     assert!(20 * lost.len() <= changed, "of {changed} networks, these are not found to be the same: {lost:?}");
     Ok(())
@@ -275,7 +287,7 @@ fn planted(rows: &[(f64, f64)], is_padded: bool) -> Anything<Document> {
     let second = Convolution::new(window, 1, 4, kernel, Some(vec![-0.25; 4]))?;
     let made = sketch.add("conv", second, &[units])?;
     let units = sketch.add("relu", Relu, &[made])?;
-    let network = sketch.finish(units)?;
+    let network = sketch.finish(units, true)?;
     Ok(document(&network, Float::F32))
 }
 
@@ -358,7 +370,7 @@ fn a_change_of_layout_keeps_two_channels() -> Anything {
     let first = Convolution::new(point, 1, 4, vec![1.0; 4], Some(vec![-0.5, -2.0, -2.0, -2.0]))?;
     let made = sketch.add("conv", first, &[ValueId::INPUT])?;
     let units = sketch.add("relu", Relu, &[made])?;
-    let network = sketch.finish(units)?;
+    let network = sketch.finish(units, true)?;
     let options = CompressOptions { align: Some(1), ..CompressOptions::default() };
     let after = shrink(&document(&network, Float::F32), &Domain::uniform(2, 0.0, 1.0)?, &options);
     assert_eq!(after.document.network().hidden()[0], 2);
@@ -404,7 +416,7 @@ fn what_cannot_be_matched_is_said() -> Anything {
             value = sketch.add("conv", Convolution::new(window, 1, width, kernel, None)?, &[value])?;
             value = sketch.add("relu", Relu, &[value])?;
         }
-        Ok(sketch.finish(value)?)
+        Ok(sketch.finish(value, true)?)
     };
     let (more, fewer, other) = (widths(&[4, 5])?, widths(&[6, 3])?, widths(&[4])?);
     let found = equivalent(&more, &fewer, &domain, &options)?;
@@ -433,7 +445,7 @@ fn channels_that_linear_bounds_decide_go() -> Anything {
     let second = Convolution::new(point, 1, 3, vec![-1.0, 1.0, -1.0, 1.0, -1.0, 1.0], Some(bias))?;
     let made = sketch.add("conv", second, &[units])?;
     let units = sketch.add("relu", Relu, &[made])?;
-    let before = document(&sketch.finish(units)?, Float::F32);
+    let before = document(&sketch.finish(units, true)?, Float::F32);
     let domain = Domain::uniform(9, -1.0, 1.0)?;
     let after = shrink(&before, &domain, &CompressOptions { align: Some(1), ..CompressOptions::default() });
     assert_eq!(after.history.removed[1], [None, None, Some(Rule::Inactive)], "a change of layout keeps two");

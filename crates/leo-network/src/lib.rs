@@ -36,6 +36,7 @@
 pub mod activation;
 mod array;
 mod channels;
+mod cut;
 mod domain;
 mod evaluate;
 mod network;

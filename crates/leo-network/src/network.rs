@@ -26,6 +26,18 @@ impl ValueId {
     pub fn node(self) -> Option<usize> {
         self.0.checked_sub(1)
     }
+
+    /// What a value of [the part after](Network::after) another is in the whole network.
+    #[must_use]
+    pub fn in_whole(self, from: Self) -> Self {
+        Self(from.0 + self.0)
+    }
+
+    /// What this value is in [the part after](Network::after) another, if it is there.
+    #[must_use]
+    pub fn in_part(self, from: Self) -> Option<Self> {
+        self.0.checked_sub(from.0).map(Self)
+    }
 }
 
 /// One layer of units, by its place among all of them: 0 for the first that the data come to.

@@ -50,9 +50,13 @@ pub struct StagesReport {
 
 impl StagesReport {
     /// The stages of a network, and of what it has become by losing channels: of the same nodes. Nothing of dense
-    /// networks, whose units are no channels.
+    /// networks, whose units are no channels, nor where dense layers behind convolutions have become others.
     pub fn new(before: &Network, after: &Network, float: Float) -> Self {
-        if before.is_dense() || before.nodes().len() != after.nodes().len() {
+        let is_same =
+            |(one, other): (&Node, &Node)| one.op().name() == other.op().name() && one.operands() == other.operands();
+        let has_same_nodes =
+            before.nodes().len() == after.nodes().len() && before.nodes().iter().zip(after.nodes()).all(is_same);
+        if before.is_dense() || !has_same_nodes {
             return Self::default();
         }
         let stages = Stages::new(before);

@@ -6,22 +6,25 @@
 //! needs that network.
 
 mod entries;
+mod part;
+mod units;
 
 use leo_formats::Model;
 use leo_formats::onnx::{Document, GivenShape, OnnxError};
-use leo_network::{Domain, DomainError, Network, Numbers, UnitId, ValueId, WrittenDomain};
+use leo_network::{Domain, DomainError, Network, Numbers, ValueId, WrittenDomain};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
 use crate::channel_proof::ChannelBounds;
-use crate::channels::{ChannelExpression, ChannelSelection, KeptChannels, complete};
-use crate::correspondence::{Correspondence, Expression};
+use crate::channels::{ChannelExpression, ChannelSelection, KeptChannels, PartClaims, complete};
 use crate::plain::is_plain;
-use crate::proof::{LayerProof, Proof, Status};
 use crate::verify::Refusal;
 pub(crate) use entries::to_hexadecimal;
-use entries::{ClaimEntry, LinearEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
+use entries::{LinearEntry, RoleEntry, bits_of, digits_of, from_hexadecimal};
 pub use entries::{Point, WrittenProof};
+use part::WrittenPart;
+pub use units::UnitLink;
+use units::WrittenLayer;
 
 /// What the format is called.
 const FORMAT: &str = "leo certificate";
@@ -92,6 +95,9 @@ pub struct ChannelLink {
     /// Channels that linear bounds prove to be always off, or on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     linear: Vec<LinearEntry>,
+    /// Why what comes after a value agrees unit by unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<WrittenPart>,
     /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<String>,
@@ -99,20 +105,6 @@ pub struct ChannelLink {
 
 /// A value, one of its channels, a constant, and other channels with what they are multiplied by.
 type ExpressionEntry = (String, usize, f64, Vec<(usize, f64)>);
-
-/// Why two networks agree, unit by unit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct UnitLink {
-    layers: Vec<WrittenLayer>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    points: Vec<Point>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    anchors: Vec<(String, String)>,
-    roles: Vec<Vec<RoleEntry>>,
-    /// The second of the two as an ONNX file, in hexadecimal digits; none if it is the certificate's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<String>,
-}
 
 /// A link as it is read, before it is known what it is about. (Trying one kind after the other would keep a copy of
 /// it.)
@@ -126,6 +118,7 @@ struct AnyLink {
     channels: Option<Vec<(String, String)>>,
     expressions: Option<Vec<ExpressionEntry>>,
     linear: Option<Vec<LinearEntry>>,
+    part: Option<WrittenPart>,
     network: Option<String>,
 }
 
@@ -133,40 +126,23 @@ impl TryFrom<AnyLink> for Link {
     type Error = &'static str;
 
     fn try_from(link: AnyLink) -> Result<Self, Self::Error> {
-        let AnyLink { layers, points, anchors, roles, channels, expressions, linear, network } = link;
+        let AnyLink { layers, points, anchors, roles, channels, expressions, linear, part, network } = link;
         let says_nothing =
             expressions.as_ref().is_some_and(Vec::is_empty) || linear.as_ref().is_some_and(Vec::is_empty);
+        let says_more = expressions.is_some() || linear.is_some() || part.is_some();
         match (layers, roles, channels) {
-            (Some(layers), Some(roles), None) if expressions.is_none() && linear.is_none() => {
+            (Some(layers), Some(roles), None) if !says_more => {
                 let (points, anchors) = (points.unwrap_or_default(), anchors.unwrap_or_default());
                 Ok(Self::Units(UnitLink { layers, points, anchors, roles, network }))
             }
             (None, None, Some(_)) if says_nothing => Err("expressions or linear bounds of nothing"),
             (None, None, Some(channels)) if points.is_none() && anchors.is_none() => {
                 let (expressions, linear) = (expressions.unwrap_or_default(), linear.unwrap_or_default());
-                Ok(Self::Channels(ChannelLink { channels, expressions, linear, network }))
+                Ok(Self::Channels(ChannelLink { channels, expressions, linear, part, network }))
             }
             _ => Err("a link has layers and roles, or channels"),
         }
     }
-}
-
-/// A layer of the first network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenLayer {
-    /// A letter a unit.
-    units: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    linear: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    facts: Vec<WrittenProof>,
-    /// Off and on, for each unstable unit.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    witnesses: Vec<[usize; 2]>,
-    /// Those that do not follow from the letter.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    claims: Vec<(usize, ClaimEntry)>,
 }
 
 /// The version that has all this.
@@ -287,8 +263,10 @@ impl ChannelLink {
         second: &Document,
         selection: &ChannelSelection,
         bounds: &[ChannelBounds],
+        part: Option<&PartClaims>,
         is_last: bool,
     ) -> Result<Self, OnnxError> {
+        let part = part.map(|part| WrittenPart::new(part, [first, second])).transpose()?;
         let network = first.network();
         let named = selection.kept.iter().filter_map(|(&value, kept)| {
             let count = network.channels(value).count();
@@ -302,12 +280,17 @@ impl ChannelLink {
         let (channels, expressions) = (named.collect(), all.filter_map(entry).collect());
         let linear = bounds.iter().map(|bounds| LinearEntry::new(network, bounds)).collect();
         let second = if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) };
-        Ok(Self { channels, expressions, linear, network: second })
+        Ok(Self { channels, expressions, linear, part, network: second })
     }
 
     /// Whether it says more than which channels stay.
     fn says_more(&self) -> bool {
-        !self.expressions.is_empty() || !self.linear.is_empty()
+        !self.expressions.is_empty() || !self.linear.is_empty() || self.part.is_some()
+    }
+
+    /// What comes after a value in the first network, and what is said of it, if something is.
+    pub(crate) fn part(&self, first: &Model, second: &Model) -> Result<Option<(Network, PartClaims)>, Refusal> {
+        self.part.as_ref().map(|part| part.claims(first, second)).transpose()
     }
 
     /// What is said of the channels of all values.
@@ -342,104 +325,12 @@ impl ChannelLink {
                 return Err(refuse("they are given twice"));
             }
         }
-        let all = complete(first.network(), kept.clone());
+        let part = self.part.as_ref().and_then(|part| part.value(first));
+        let all = complete(first.network(), part, kept.clone());
         let untold = all.keys().filter(|value| !kept.contains_key(value)).find_map(|&value| first.name_of(value));
         match untold {
             None => Ok(all),
             Some(name) => Err(Refusal::Network(format!("channels of value {name:?} go, and are not given"))),
         }
-    }
-}
-
-impl UnitLink {
-    /// Why two networks agree on a domain. If the second is not the certificate's own, the link has to lead to it.
-    ///
-    /// # Errors
-    /// If the second network is to be part of the link, and external data cannot be read any more.
-    pub fn new(
-        domain: &Domain,
-        networks: [&Document; 2],
-        proof: &Proof,
-        pairs: &Correspondence,
-        is_last: bool,
-    ) -> Result<Self, OnnxError> {
-        let [first, second] = networks;
-        let name = |document: &Document, value: ValueId| document.name_of(value).map(str::to_owned);
-        let anchors = pairs.anchors.iter().filter_map(|&(a, b)| Some((name(first, a)?, name(second, b)?)));
-        let layers = first.network().layers().zip(&proof.layers).zip(&pairs.claims).map(|((layer, proof), claims)| {
-            let of = first.network().activation(layer);
-            let units = claims.iter().zip(&proof.units).enumerate();
-            let unusual = units.filter(|(_, (claim, status))| **claim != status.expression(of));
-            WrittenLayer {
-                units: proof.units.iter().map(|status| status.letter(of)).collect(),
-                linear: proof.linear,
-                facts: proof.bounds.iter().map(WrittenProof::new).collect(),
-                witnesses: proof.witnesses.clone(),
-                claims: unusual.map(|(unit, (&claim, _))| (unit, claim.into())).collect(),
-            }
-        });
-        Ok(Self {
-            layers: layers.collect(),
-            points: proof.points.iter().map(|point| Point::new(point, domain)).collect(),
-            anchors: anchors.collect(),
-            roles: pairs.roles.iter().map(|roles| roles.iter().map(|&role| role.into()).collect()).collect(),
-            network: if is_last { None } else { Some(to_hexadecimal(&second.to_bytes()?)) },
-        })
-    }
-
-    /// What is said of the units of the first network.
-    pub(crate) fn proof(&self, first: &Network, domain: &Domain) -> Result<Proof, Refusal> {
-        if !first.is_dense() {
-            let what = "something is said of single units of a network that has convolutions, pools or parts of values";
-            return Err(Refusal::Network(what.to_owned()));
-        }
-        let mut layers = Vec::new();
-        for (index, layer) in self.layers.iter().enumerate() {
-            let refuse = |reason: &str| Refusal::Layer { layer: index, reason: reason.to_owned() };
-            let id = first.layer(index).ok_or_else(|| refuse("there is no such layer"))?;
-            let status = |letter: char| Status::of_letter(letter, first.activation(id));
-            let units = layer.units.chars().map(status).collect::<Option<Vec<Status>>>();
-            let bounds = layer.facts.iter().map(|fact| {
-                let reason = "its case distinction is not whole, or too deep, or about what is not there";
-                fact.bound(first).ok_or_else(|| Refusal::unit(UnitId { layer: id, unit: fact.unit }, reason))
-            });
-            layers.push(LayerProof {
-                units: units.ok_or_else(|| refuse("a letter that stands for nothing"))?,
-                linear: layer.linear,
-                bounds: bounds.collect::<Result<_, Refusal>>()?,
-                witnesses: layer.witnesses.clone(),
-            });
-        }
-        let points = self.points.iter().map(|point| point.numbers(domain)).collect::<Option<Vec<_>>>();
-        let points = points.ok_or_else(|| Refusal::Network("a point that is no corner of the domain".to_owned()))?;
-        Ok(Proof { layers, points })
-    }
-
-    /// What is said of both networks.
-    pub(crate) fn correspondence(&self, first: &Model, second: &Model) -> Result<Correspondence, Refusal> {
-        let network = first.network();
-        let mut claims = Vec::new();
-        for (layer, said) in network.layers().zip(&self.layers) {
-            let of = network.activation(layer);
-            let implied = said.units.chars().filter_map(|letter| Status::of_letter(letter, of));
-            let mut implied: Vec<Expression> = implied.map(|status| status.expression(of)).collect();
-            for &(unit, claim) in &said.claims {
-                let unit = UnitId { layer, unit };
-                let missing = || Refusal::unit(unit, "something is claimed of a unit that is not there");
-                *implied.get_mut(unit.unit).ok_or_else(missing)? = claim.of_layer(layer);
-            }
-            claims.push(implied);
-        }
-        let roles = self.roles.iter().map(|roles| roles.iter().map(|&role| role.into()).collect()).collect();
-        let mut anchors = Vec::new();
-        for (mine, theirs) in &self.anchors {
-            let (Some(mine), Some(theirs)) = (first.value_named(mine), second.value_named(theirs)) else {
-                return Err(Refusal::Network(format!(
-                    "there is no value {mine:?}, or no {theirs:?} in the other network"
-                )));
-            };
-            anchors.push((mine, theirs));
-        }
-        Ok(Correspondence { anchors, claims, roles })
     }
 }

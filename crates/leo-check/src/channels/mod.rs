@@ -24,6 +24,7 @@
 mod expressions;
 mod form;
 mod pairs;
+mod part;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,7 @@ use crate::range::Range;
 pub use expressions::{ChannelExpression, ChannelExpressions, carried, has_filters};
 use expressions::{Expressed, expressed};
 use pairs::{NodePair, sum_of};
+pub use part::{PartClaims, PartPair};
 
 /// Of the values that have fewer channels than before, which ones stay, in ascending order.
 pub type KeptChannels = BTreeMap<ValueId, Vec<usize>>;
@@ -55,13 +57,16 @@ pub struct ChannelSelection {
 /// The channels of all values that have fewer of them than before, given those of some: where each channel is treated
 /// alone, or numbers are moved, what is made has the channels of what is read, and the other way round. (In files,
 /// values in the middle of what an operator does have no name.)
-pub fn complete(network: &Network, mut kept: KeptChannels) -> KeptChannels {
+///
+/// What comes after a dense part's value keeps all that it has.
+pub fn complete(network: &Network, part: Option<ValueId>, mut kept: KeptChannels) -> KeptChannels {
     let carries = |node: &Node| match node.op() {
         Op::Affine(map) => map.kind() != ActionKind::Sums || matches!(map, AffineMap::SumPool(_)),
         Op::Activation(_) | Op::Sum(_) | Op::MaxPool(_) => true,
         Op::Concat(_) => false,
     };
-    let pairs = network.nodes().iter().enumerate().filter(|(_, node)| carries(node));
+    let end = part.map_or(network.nodes().len(), ValueId::index);
+    let pairs = network.nodes()[..end].iter().enumerate().filter(|(_, node)| carries(node));
     let pairs: Vec<(ValueId, &Node)> = pairs.map(|(index, node)| (network.result_of(index), node)).collect();
     for &(value, node) in &pairs {
         if let Some(channels) = shared(network, node, kept.get(&node.operands()[0]), Direction::There) {
@@ -111,7 +116,8 @@ fn shared(network: &Network, node: &Node, kept: Option<&Vec<usize>>, way: Direct
 }
 
 /// How far each element of each output of `second` can be from what `facts` are about, if it is that network with these
-/// channels; and, if that is asked for, where all values of the second network lie.
+/// channels; and, if that is asked for, where all values of the second network lie. If there is a dense part, it is
+/// that network up to there, and what comes after corresponds unit by unit.
 ///
 /// # Errors
 /// If it is not that network with these channels.
@@ -119,10 +125,11 @@ pub fn channel_difference<N: Number>(
     facts: &ProvedBounds<'_, N>,
     second: &Network,
     selection: &ChannelSelection,
+    part: Option<&PartPair<'_, N>>,
     with_ranges: bool,
 ) -> Result<Difference<N>, Mismatch> {
     let first = facts.network();
-    let values = StandIns::new(first, second, &selection.kept)?;
+    let values = StandIns::new(first, second, selection, part.map(|part| part.value))?;
     check_expressions(first, selection)?;
     let last_reader = last_readers(second);
     let input = vec![N::default(); first.input().elements()];
@@ -133,7 +140,8 @@ pub fn channel_difference<N: Number>(
     if with_ranges {
         ranges.push(facts.range(ValueId::INPUT).clone());
     }
-    for (index, (one, other)) in first.nodes().iter().zip(second.nodes()).enumerate() {
+    let end = part.map_or(first.nodes().len(), |part| part.value.index());
+    for (index, (one, other)) in first.nodes().iter().zip(second.nodes()).enumerate().take(end) {
         let value = first.result_of(index);
         let (values, given) = (&values, &differences);
         let pair = NodePair { first, second, one, other, facts, values, differences: given, expressed: &stand_for };
@@ -148,6 +156,9 @@ pub fn channel_difference<N: Number>(
             differences[*operand] = Range { lower: Vec::new(), upper: Vec::new() };
             stand_for[*operand] = Expressed::default();
         }
+    }
+    if let Some(part) = part {
+        return part.difference(facts, second, &values.of[part.value], &differences[part.value], ranges);
     }
     let distance = |value: &ValueId| {
         let range = &differences[*value];
@@ -214,18 +225,28 @@ impl StandIn {
 }
 
 impl StandIns {
-    /// Sees to it that both networks have the same nodes, and values of the shapes that the channels make them have.
-    fn new(first: &Network, second: &Network, kept: &KeptChannels) -> Result<Self, Mismatch> {
+    /// Sees to it that both networks have the same nodes, up to the value of a dense part if there is one, and values
+    /// of the shapes that the channels make them have.
+    fn new(
+        first: &Network,
+        second: &Network,
+        selection: &ChannelSelection,
+        part: Option<ValueId>,
+    ) -> Result<Self, Mismatch> {
         let mut of = ValueMap::default();
-        let is_alike = first.nodes().len() == second.nodes().len()
-            && first.outputs() == second.outputs()
-            && first.nodes().iter().zip(second.nodes()).all(|(one, other)| one.operands() == other.operands())
-            && kept.keys().all(|value| value.index() <= first.nodes().len());
+        let end = part.map_or(first.nodes().len(), ValueId::index);
+        let is_whole = first.nodes().len() == second.nodes().len() && first.outputs() == second.outputs();
+        let has_all = part.map_or(is_whole, |_| end <= first.nodes().len().min(second.nodes().len()));
+        let operands = |node: &Node| node.operands().to_vec();
+        let mut told = selection.kept.keys().chain(selection.expressions.keys());
+        let is_alike = has_all
+            && first.nodes()[..end].iter().map(operands).eq(second.nodes()[..end].iter().map(operands))
+            && told.all(|value| value.index() <= end);
         if !is_alike {
             return Err(Mismatch::Graph);
         }
-        for value in first.values() {
-            let (old, kept) = (first.channels(value), kept.get(&value).cloned());
+        for value in first.values().take(end + 1) {
+            let (old, kept) = (first.channels(value), selection.kept.get(&value).cloned());
             // Along the same axis: of several of length 1, the second network could have another one.
             let new = Channels::along(second.shape(value), old.axis());
             let fits = match &kept {

@@ -167,7 +167,7 @@ impl<'a> Pair<'a> {
             [Some(selection), with_others].into_iter().flatten().map(move |selection| (matched, selection))
         });
         for (matched, selection) in selections {
-            match channel_difference(&self.analyses[0].facts, self.networks[1], &selection, false) {
+            match channel_difference(&self.analyses[0].facts, self.networks[1], &selection, None, false) {
                 Ok(difference) => {
                     found.obstacle = None;
                     let worst = largest(&difference.deviation);
@@ -230,7 +230,7 @@ fn kept(evidence: &Evidence<'_>, matched: &Matched) -> KeptChannels {
         let pairs = evidence.pairs(value, matched)?;
         (pairs.len() < first.channels(value).count()).then(|| (value, pairs.iter().map(|pair| pair[0]).collect()))
     };
-    complete(first, first.values().filter_map(of_value).collect())
+    complete(first, None, first.values().filter_map(of_value).collect())
 }
 
 /// For each channel of a few, one of many, each after the one before, so that all together differ least.

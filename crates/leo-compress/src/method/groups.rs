@@ -49,6 +49,9 @@ pub(crate) struct Groups<'a> {
     expressed: ValueMap<ChannelExpressions>,
     /// What reads channels by weights of its own.
     readers: Vec<ChannelReader>,
+    /// After which value everything is dense and has been taken care of, if that is so: nothing there goes or makes up
+    /// for anything, but the biases of what reads this value.
+    dense: Option<ValueId>,
     /// Groups that stay in any case.
     pinned: BTreeSet<usize>,
     /// Values whose layout a node changes, and those that it makes of them.
@@ -82,8 +85,14 @@ pub(crate) struct ChannelPlan {
 }
 
 impl<'a> Groups<'a> {
-    /// If nothing may be approximated, only what is quite the same everywhere is a constant.
-    pub(crate) fn new(facts: &'a ProvedBounds<'a>, document: &Document, is_exact: bool) -> Self {
+    /// If nothing may be approximated, only what is quite the same everywhere is a constant. What comes after `dense`,
+    /// if that is a value, stays as it is.
+    pub(crate) fn new(
+        facts: &'a ProvedBounds<'a>,
+        document: &Document,
+        is_exact: bool,
+        dense: Option<ValueId>,
+    ) -> Self {
         let network = facts.network();
         let mut first = ValueMap::default();
         let mut count = 0;
@@ -103,7 +112,7 @@ impl<'a> Groups<'a> {
         let moves = network.nodes().iter().enumerate().filter(|(_, node)| is_move(node));
         let moved = moves.flat_map(|(index, node)| [network.result_of(index), node.operands()[0]]).collect();
         let (expressed, pinned) = (ValueMap::default(), BTreeSet::new());
-        let mut groups = Self { facts, network, first, group, constant, expressed, readers, pinned, moved };
+        let mut groups = Self { facts, network, first, group, constant, expressed, readers, dense, pinned, moved };
         groups.pin(document);
         groups.expressed = groups.expressions();
         groups
@@ -133,7 +142,8 @@ impl<'a> Groups<'a> {
     /// parts of channels.
     fn pin(&mut self, document: &Document) {
         let mut pinned: BTreeSet<usize> = self.of_value(ValueId::INPUT).iter().copied().collect();
-        for &value in self.network.outputs() {
+        let is_dense = |value: &ValueId| self.dense.is_some_and(|dense| dense < *value);
+        for value in self.network.outputs().iter().copied().chain(self.network.values().filter(is_dense)) {
             pinned.extend(self.of_value(value));
         }
         let is_own = |aside: &Aside<'_>| {
@@ -162,7 +172,8 @@ impl<'a> Groups<'a> {
     pub(crate) fn absorbers(&self) -> Vec<ValueId> {
         let has_constants = |reader: &&ChannelReader| {
             let operand = self.operand_of(reader);
-            reader.bias.is_some() && self.constant[operand].iter().flatten().any(|constant| *constant != 0.0)
+            let is_free = self.dense.is_none_or(|dense| operand <= dense);
+            is_free && reader.bias.is_some() && self.constant[operand].iter().flatten().any(|constant| *constant != 0.0)
         };
         self.readers.iter().filter(has_constants).map(|reader| reader.value).collect()
     }
@@ -176,7 +187,8 @@ impl<'a> Groups<'a> {
         let has_some = |reader: &&ChannelReader| {
             let place = self.first[self.operand_of(reader)];
             let is_direct = reader.inputs.iter().enumerate().all(|(input, at)| *at == place + input);
-            is_direct && !self.expressed[self.operand_of(reader)].is_empty()
+            let is_free = self.dense.is_none_or(|dense| reader.value <= dense);
+            is_free && is_direct && !self.expressed[self.operand_of(reader)].is_empty()
         };
         self.readers.iter().filter(has_some).map(|reader| reader.value).collect()
     }
@@ -466,11 +478,11 @@ fn constants(facts: &ProvedBounds<'_>, value: ValueId, is_exact: bool) -> Vec<Op
 impl ChannelPlan {
     /// Whether values without a name in the file have the channels that follow from those that have one: whoever checks
     /// it has no other.
-    pub(crate) fn can_be_told(&self, document: &Document) -> bool {
+    pub(crate) fn can_be_told(&self, document: &Document, dense: Option<ValueId>) -> bool {
         let ChannelSelection { kept, expressions } = &self.selection;
         let named = kept.iter().filter(|(value, _)| document.name_of(**value).is_some());
         let named = named.map(|(&value, channels)| (value, channels.clone())).collect();
         expressions.keys().all(|&value| document.name_of(value).is_some())
-            && complete(document.network(), named) == *kept
+            && complete(document.network(), dense, named) == *kept
     }
 }

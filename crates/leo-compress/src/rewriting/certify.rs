@@ -1,7 +1,8 @@
 //! The certificate of what was done.
 
 use leo_check::{
-    Certificate, ChannelBounds, ChannelLink, ChannelSelection, Correspondence, Expression, Link, Proof, UnitLink,
+    Certificate, ChannelBounds, ChannelLink, ChannelSelection, Correspondence, Expression, Link, PartClaims, Proof,
+    UnitLink,
 };
 use leo_formats::onnx::{Document, OnnxError};
 use leo_network::{Domain, Numbers, UnitId};
@@ -23,8 +24,9 @@ pub(crate) struct RewriteStep {
 pub(crate) enum Reasoning {
     /// By what is proved of units, and what they are expressed by.
     Units(Proof, Correspondence),
-    /// By which channels are left, what the others are, and which of the first network's linear bounds decide.
-    Channels(ChannelSelection, Vec<ChannelBounds>),
+    /// By which channels are left, what the others are, and which of the first network's linear bounds decide; and by
+    /// what is said of units of a dense part, if it was rewritten.
+    Channels(ChannelSelection, Vec<ChannelBounds>, Option<PartClaims>),
 }
 
 impl RewriteStep {
@@ -54,8 +56,9 @@ impl Compressed {
                 Reasoning::Units(proof, pairs) => {
                     Link::Units(UnitLink::new(domain, [&step.before, after], proof, pairs, is_last)?)
                 }
-                Reasoning::Channels(kept, bounds) => {
-                    Link::Channels(ChannelLink::new(&step.before, after, kept, bounds, is_last)?)
+                Reasoning::Channels(kept, bounds, part) => {
+                    let part = part.as_ref();
+                    Link::Channels(ChannelLink::new(&step.before, after, kept, bounds, part, is_last)?)
                 }
             })
         });

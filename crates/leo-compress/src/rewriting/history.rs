@@ -85,6 +85,37 @@ impl History {
         self.origins = pairs.roles.iter().map(|roles| roles.iter().map(origin).collect()).collect();
     }
 
+    /// Takes over what is proved of units of the layers from this one on, of which nothing has gone yet.
+    pub(crate) fn learn(&mut self, first: usize, layers: &[Layer]) {
+        let units = self.layers[first..].iter_mut().flat_map(|layer| &mut layer.units);
+        for (known, found) in units.zip(layers.iter().flat_map(|layer| &layer.units)) {
+            // What is unstable where a part is given anything in a box need not be so in the network.
+            if found.status.is_stable() && !known.status.is_stable() {
+                *known = found.clone();
+            }
+        }
+    }
+
+    /// Adds what was done to the layers from this one on, as a network of its own.
+    pub(crate) fn add_part(&mut self, first: usize, part: &Self) {
+        for (index, removed) in part.removed.iter().enumerate() {
+            let gone = removed.iter().enumerate().filter(|(_, rule)| rule.is_some());
+            for (unit, rule) in gone {
+                if let Some(UnitId { layer, unit }) = self.origins[first + index][unit] {
+                    self.removed[layer.index()][unit] = *rule;
+                }
+            }
+        }
+        let origin = |origin: &Option<UnitId>| {
+            origin.and_then(|UnitId { layer, unit }| self.origins[first + layer.index()][unit])
+        };
+        let of_part: Vec<Vec<Option<UnitId>>> =
+            part.origins.iter().map(|layer| layer.iter().map(origin).collect()).collect();
+        self.origins.truncate(first);
+        self.origins.extend(of_part);
+        self.paths += part.paths;
+    }
+
     /// How many units of the new file carry linear functions past their layers.
     pub fn carriers(&self) -> usize {
         self.origins.iter().flatten().filter(|origin| origin.is_none()).count()

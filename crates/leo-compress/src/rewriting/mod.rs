@@ -2,6 +2,7 @@
 
 pub(crate) mod certify;
 pub(crate) mod channels;
+pub(crate) mod dense_part;
 pub(crate) mod draft;
 pub(crate) mod flush;
 pub(crate) mod history;

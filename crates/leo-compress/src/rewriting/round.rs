@@ -31,6 +31,14 @@ pub(crate) fn is_spent(document: &Document, tolerance: Tolerance, domain: &Domai
     })
 }
 
+/// A file that says that it was approximated on this domain, with this tolerance, if that is more than nothing.
+pub(crate) fn spent(document: Document, tolerance: Tolerance, domain: &Domain) -> Document {
+    match tolerance {
+        Tolerance::Zero => document,
+        _ => document.with_metadata(SPENT_KEY, &format!("{tolerance} on {}", fingerprint(domain))),
+    }
+}
+
 /// Which inputs a domain has, in a few letters.
 fn fingerprint(domain: &Domain) -> String {
     let mut hash = Sha256::new();
@@ -82,9 +90,7 @@ impl Round<'_> {
         };
         let reasoning = Reasoning::Units(analysis.proof, pairs);
         compressed.steps.push(RewriteStep { before: document.clone(), reasoning });
-        let spent = format!("{} on {}", self.tolerance, fingerprint(self.domain));
-        let is_exact = self.tolerance == Tolerance::Zero;
-        Ok(Some(if is_exact { new } else { new.with_metadata(SPENT_KEY, &spent) }))
+        Ok(Some(spent(new, self.tolerance, self.domain)))
     }
 
     /// Ways to rewrite a file, none of which has been tried yet.
