@@ -1,18 +1,19 @@
-//! Channels that are gone, as linear functions of channels that stay.
+//! Channels as linear functions of others, so that these can stand for them.
 //!
 //! A filter that is a multiple of another one makes a channel that is a multiple of another; filters that are linearly
 //! dependent make channels that are, if none of them is ever off. Such a channel may go if what reads it reads the
-//! others instead. So what stands for a channel that is gone is, at each position,
+//! others instead. What stands for it is, at each position,
 //!
 //! ```text
 //! h_j = c + Σ c_k h_k + e
 //! ```
 //!
-//! over channels `k` of the same value that stay. The numbers `c` are said, for what convolutions and matrices make;
-//! for other values they follow ([`carried`]). They need not be right: `e` is what they miss, and where it lies is
-//! proved here. For a sum, that is a linear function of what the node reads, in which everything cancels if the numbers
-//! are right. A unit that is always on misses what its pre-activation misses; and because `relu(c z) = c relu(z)` for
-//! `c > 0`, a unit whose pre-activation is `c z + e` differs from `c` times the other by no more than from 0 to `e`.
+//! over channels `k` of the same value, which are said to be nothing else. The numbers `c` are said, for what
+//! convolutions and matrices make; for other values they follow ([`carried`]). They need not be right: `e` is what they
+//! miss, and where it lies is proved here. For a sum, that is a linear function of what the node reads, in which
+//! everything cancels if the numbers are right. A unit that is always on misses what its pre-activation misses; and
+//! because `relu(c z) = c relu(z)` for `c > 0`, a unit whose pre-activation is `c z + e` differs from `c` times the
+//! other by no more than from 0 to `e`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -39,7 +40,7 @@ pub struct ChannelExpression {
 /// For channels of a value, what they are said to be.
 pub type ChannelExpressions = BTreeMap<usize, ChannelExpression>;
 
-/// What stands for the channels of a value that are gone.
+/// What stands for channels of a value.
 #[derive(Debug)]
 pub(super) struct Expressed<N> {
     /// What it is, and at each position between what numbers lies what it misses.

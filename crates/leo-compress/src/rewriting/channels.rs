@@ -69,7 +69,6 @@ pub(crate) fn compress(
     let tolerances = options.tolerance().of_outputs(&reference.scales, first.float());
     let mut narrowing = Narrowing { domain, options, reference, tolerances };
     narrowing.step(compressed, &analysis.facts, analysis.channel_bounds.clone())?;
-    compressed.staying = staying(compressed, &analysis.facts, options);
     // What is left may have narrower ranges than what it was made from, so that more is known of it.
     for _ in 1..MOST_ROUNDS {
         if !compressed.changed {
@@ -88,6 +87,7 @@ pub(crate) fn compress(
             break;
         }
     }
+    compressed.staying = staying(compressed, &analysis.facts, options);
     compressed.times.rewriting += start.elapsed();
     Ok(())
 }
